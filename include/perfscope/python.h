@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+/**
+ * The module `perfscope` as the rooms to its right use it: wrap a record as a PerfEvent, make totals.
+ */
+#ifndef PERFSCOPE_PYTHON_H
+#define PERFSCOPE_PYTHON_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <perfscope/record.h>
+#include <perfscope/tasks.h>
+
+PyMODINIT_FUNC PyInit_perfscope(void);
+
+/** What the module's functions do while a session runs. All are called with the GIL. */
+struct ps_host {
+	void *argument;
+	struct ps_tasks *tasks;		   // NULL: names come from /proc
+	void (*stop)(void *argument);	   // perfscope.stop()
+	void (*print_stat)(void *argument); // perfscope.print_stat()
+};
+
+/** Set or, with NULL, clear the host of @module (borrowed by it until cleared). */
+void ps_python_set_host(PyObject *module, const struct ps_host *host);
+
+/**
+ * The type of @source's events. @streams of a group give the names of `_counters`.
+ *
+ * New reference, or NULL with an exception set. It owns what it needs of @source.
+ */
+PyObject *ps_event_type_create(PyObject *module, const struct ps_session *session,
+			       const struct ps_source *source);
+
+/** Wall clock minus the session's clock, for `_realtime` of events of this type, ns. */
+void ps_event_type_set_realtime_offset(PyObject *event_type, int64_t offset_ns);
+
+/** A PerfEvent that borrows @record. New reference, or NULL with an exception set. */
+PyObject *ps_event_wrap(PyObject *event_type, const struct ps_record *record);
+
+/**
+ * Give up @event (steals it): back to the freelist, or, where the script kept it, with a copy of its record.
+ */
+void ps_event_release(PyObject *event);
+
+/** One counter of a PerfEventTotals. */
+struct ps_total {
+	const char *name;
+	uint64_t value;
+	uint64_t enabled_ns, running_ns;
+	bool is_valid; // false: reads None
+};
+
+/** A PerfEventTotals. New reference, or NULL with an exception set. */
+PyObject *ps_totals_create(PyObject *module, uint64_t calls, double seconds,
+			   const struct ps_total *totals, size_t nr);
+
+/** Set the Python exception for @error, which is taken over. Returns NULL, for `return`. */
+void *ps_python_raise(struct ps_error *error);
+
+/** Take the current exception as an error with its traceback as detail; the exception is cleared. */
+struct ps_error *ps_python_take_error(const char *what);
+
+#endif

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+/**
+ * Sample: a view of one PERF_RECORD_SAMPLE, whose parts are found by its sample_type.
+ *
+ * Layout of the record: linux/perf_event.h, comment at PERF_RECORD_SAMPLE.
+ */
+#ifndef PERFSCOPE_SAMPLE_H
+#define PERFSCOPE_SAMPLE_H
+
+#include <linux/perf_event.h>
+#include <perfscope/bytes.h>
+
+/** What every source samples. */
+#define PS_SAMPLE_BASE                                                                            \
+	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU |          \
+	 PERF_SAMPLE_PERIOD)
+
+/** Where the parts of a source's samples start, in bytes from the header; 0: not there. */
+struct ps_sample_layout {
+	uint64_t sample_type;
+	uint64_t read_format;
+	uint16_t ip, tid, time, addr, id, stream_id, cpu, period;
+	uint16_t variable; // the first part whose size differs from record to record
+	uint16_t trailer_size; // of other records: sample_id_all
+	uint16_t trailer_time; // bytes of the time from the end of those, 0: none
+	uint16_t trailer_cpu;
+};
+
+void ps_sample_layout_init(struct ps_sample_layout *layout, const struct perf_event_attr *attr);
+
+/** The parts whose place differs; offsets from the header, 0: not there or cut. */
+struct ps_sample_parts {
+	uint32_t read;
+	uint32_t callchain;
+	uint32_t raw; // of the data behind its size
+	uint32_t raw_size;
+};
+
+/** Walk the variable parts once. False: the record is cut or lies; what was found before stays found. */
+bool ps_sample_walk(const struct ps_sample_layout *layout, const struct perf_event_header *header,
+		    struct ps_sample_parts *ret);
+
+#endif

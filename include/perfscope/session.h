@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+/**
+ * Session: the opened sources, their descriptors and rings.
+ */
+#ifndef PERFSCOPE_SESSION_H
+#define PERFSCOPE_SESSION_H
+
+#include <perfscope/clock.h>
+#include <perfscope/ring.h>
+#include <perfscope/sample.h>
+#include <perfscope/source.h>
+#include <perfscope/target.h>
+
+/** One source on one CPU or thread: a descriptor and its id. */
+struct ps_stream {
+	struct ps_source *source; // NULL: the session's own side-band (COMM, FORK, EXIT)
+	struct ps_sample_layout layout;
+	uint64_t id;
+	int fd;
+	int cpu;   // -1: any
+	pid_t tid; // -1: all of the CPU
+	uint32_t ring;	    // index
+	uint64_t delivered; // samples handed out
+	uint64_t lost;	    // told by PERF_FORMAT_LOST when last read
+};
+
+struct ps_session_options {
+	uint64_t ring_bytes;	// per ring, a power of two; 0: the default of 4 MiB
+	bool is_ring_bytes_given; // -m: refuse nothing silently
+	unsigned int watermark_percent; // 0: the default of 25
+	enum ps_clock_kind clock;
+	bool strict;	 // a missing counter is an error
+	bool want_tasks; // side-band records of names, births and deaths
+};
+
+struct ps_session {
+	struct ps_clock clock;
+	struct ps_source_list *sources; // borrowed
+	struct ps_stream *streams;
+	size_t nr_streams;
+	struct ps_ring *rings;
+	size_t nr_rings;
+	int *ring_fds; // to poll, one a ring
+	bool has_lost_count; // PERF_FORMAT_LOST is there (Linux 6.0)
+	uint64_t id_base;	       // ids are dense: by_id[id - id_base]
+	struct ps_stream **by_id;      // holes are NULL
+	size_t nr_by_id;
+	void *priv; // libperf's objects
+};
+
+/**
+ * Open all @sources on @target, disabled (a workload's enable at exec).
+ *
+ * Counters that this machine lacks are marked is_missing, with the reason, and logged once; with strict they are an
+ * error. Where nothing remains, an error. A ring that the locked-memory quota refuses is tried smaller, with a
+ * warning that names the knob.
+ */
+struct ps_error *ps_session_open(struct ps_source_list *sources, const struct ps_target *target,
+				 const struct ps_session_options *options,
+				 struct ps_session **ret);
+void ps_session_destroy(struct ps_session *session);
+
+struct ps_error *ps_session_enable(struct ps_session *session);
+void ps_session_disable(struct ps_session *session);
+
+/** The stream of @id, NULL where unknown. */
+static inline struct ps_stream *ps_session_find(const struct ps_session *session, uint64_t id)
+{
+	uint64_t at = id - session->id_base;
+	return PS_LIKELY(at < session->nr_by_id) ? session->by_id[at] : NULL;
+}
+
+/** A source's counts over all its descriptors. */
+struct ps_count {
+	uint64_t value;
+	uint64_t enabled_ns, running_ns; // sums; running < enabled: multiplexed
+	uint64_t lost;			 // samples that found no room (0 without PERF_FORMAT_LOST)
+	bool is_valid;			 // false: missing, or not one read succeeded
+};
+
+/** Read the counts of @source now. */
+void ps_session_count(const struct ps_session *session, const struct ps_source *source,
+		      struct ps_count *ret);
+
+/** Read the lost count of each stream into it. */
+void ps_session_read_lost(struct ps_session *session);
+
+/** Whether nothing can come any more: every target thread is gone (POLLHUP on all rings). */
+bool ps_session_is_over(const struct ps_session *session);
+
+#endif

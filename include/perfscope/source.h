@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+/**
+ * Source: one kind of event, resolved and openable.
+ */
+#ifndef PERFSCOPE_SOURCE_H
+#define PERFSCOPE_SOURCE_H
+
+#include <linux/perf_event.h>
+#include <perfscope/schema.h>
+#include <perfscope/spec.h>
+
+struct ps_source {
+	size_t index;	 // in the list
+	char *name;	 // "sched:sched_switch", "cycles": what _event says, without alias
+	char *label;	 // what summaries and totals call it: the alias, else the name with its modifiers; unique
+	char *handler;	 // "sched__sched_switch", "sched__alias", "cycles"
+	char *filter;	 // NULL: none
+	char *cpus;	 // cpus=LIST, NULL: those of the target
+	struct perf_event_attr attr; // all but clock, wake-ups and id bits, which the session sets
+	struct ps_schema *schema;    // a reference
+	unsigned int group;	     // 0: alone
+	bool is_group_leader;
+	bool is_sampling;     // false: counts only
+	bool is_missing;      // this machine lacks it: reads None
+	char *missing_reason; // "no hardware PMU here; nearest: cpu-clock"
+	const struct ps_spec *spec; // borrowed: where it came from, for messages
+	size_t raw_size;	    // bytes of the fixed part of raw data, 0: none
+};
+
+struct ps_source_list {
+	struct ps_source **sources;
+	size_t nr_sources;
+};
+
+struct ps_source_options {
+	bool exclude_user, exclude_kernel, exclude_host, exclude_guest; // of every event
+};
+
+/**
+ * Resolve @specs in their order, globs expanded in sorted order.
+ *
+ * @specs must outlive the list. Of several events of one name each stays a source of its own; their labels get
+ * "#2", "#3".
+ */
+struct ps_error *ps_sources_resolve(const struct ps_spec_list *specs,
+				    const struct ps_source_options *options,
+				    struct ps_source_list *ret);
+void ps_source_list_deinit(struct ps_source_list *list);
+
+#endif

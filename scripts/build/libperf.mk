@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+# libperf: from pkg-config where the distribution ships it, else built from its kernel source package.
+
+ifeq ($(shell pkg-config --exists libperf && echo yes),yes)
+LIBPERF_CFLAGS := $(shell pkg-config --cflags libperf)
+LIBPERF_LIBS := $(shell pkg-config --libs libperf)
+LIBPERF_TARGETS :=
+else
+LINUX_SOURCE ?= $(lastword $(sort $(wildcard /usr/src/linux-source-*.tar.xz)))
+LIBPERF_DIR := $(BUILD)/linux
+LIBPERF_TOOLS := $(LIBPERF_DIR)/tools
+LIBPERF_CFLAGS := -isystem $(LIBPERF_TOOLS)/lib/perf/include
+LIBPERF_LIBS := $(LIBPERF_DIR)/libperf/libperf.a $(LIBPERF_DIR)/libapi/libapi.a
+LIBPERF_TARGETS := $(LIBPERF_LIBS)
+
+$(LIBPERF_DIR)/unpacked: $(LINUX_SOURCE)
+	@test -n "$(LINUX_SOURCE)" || { echo "perfscope: no kernel source for libperf; run: make deps"; exit 1; }
+	@mkdir -p $(LIBPERF_DIR)
+	name=$$(basename $(LINUX_SOURCE) .tar.xz) && tar -xJf $(LINUX_SOURCE) -C $(LIBPERF_DIR) --strip-components=1 \
+		$$name/tools/lib $$name/tools/include $$name/tools/build $$name/tools/scripts $$name/tools/arch/x86/include
+	@touch $@
+
+# The kernel's own makefiles; our flags are not theirs.
+libperf_make = +env -u CFLAGS -u LDFLAGS -u CPPFLAGS MAKEFLAGS= $(MAKE) -C $(LIBPERF_TOOLS)/lib/$(1) O=$(abspath $(LIBPERF_DIR)/lib$(1)) CC="$(CC)" EXTRA_CFLAGS="-fPIC -O2"
+
+$(LIBPERF_DIR)/lib%/lib.stamp: $(LIBPERF_DIR)/unpacked
+	@mkdir -p $(@D)
+	$(call libperf_make,$*) >$(@D)/log 2>&1 || { tail -20 $(@D)/log; exit 1; }
+	@touch $@
+
+$(LIBPERF_DIR)/libperf/libperf.a: $(LIBPERF_DIR)/libperf/lib.stamp ;
+$(LIBPERF_DIR)/libapi/libapi.a: $(LIBPERF_DIR)/libapi/lib.stamp ;
+endif

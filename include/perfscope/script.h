@@ -5,7 +5,8 @@
 #ifndef PERFSCOPE_SCRIPT_H
 #define PERFSCOPE_SCRIPT_H
 
-#include <perfscope/python.h>
+#include <perfscope/source.h>
+#include <stdio.h>
 
 /** The functions that a script may define beside handlers; each is optional. */
 enum ps_callback {
@@ -23,41 +24,47 @@ struct ps_callback_info {
 	const char *name; // "__exit__"
 	unsigned int min_args, max_args;
 	const char *signature; // "__exit__() or __exit__(totals)"
-	const char *doc;       // one line, for the template
+	const char *doc;       // one line, for the template and messages
 };
 extern const struct ps_callback_info ps_callbacks[PS_NR_CALLBACKS];
 
-/** Start the interpreter for @nr arguments (sys.argv: script and its arguments). */
+/**
+ * Start the interpreter for @nr @arguments (sys.argv: the script and its arguments). The calling thread has the GIL.
+ *
+ * An active $VIRTUAL_ENV of the same version is used; one of another version is refused in words.
+ */
 struct ps_error *ps_interp_start(int nr, char **arguments);
 
-/** End it: flush sys.stdout and sys.stderr, run atexit. Returns the exit status it adds (0, 1 or 120). */
+/** End it: flush sys.stdout and sys.stderr, run atexit. The exit status that this adds: 0, or 1 where it failed. */
 int ps_interp_finish(void);
 
-struct ps_script {
-	PyObject *module;			// owned
-	PyObject *callbacks[PS_NR_CALLBACKS];	// owned; NULL: not defined
-	unsigned int nr_args[PS_NR_CALLBACKS];	// how many positional arguments to give
-	PyObject **handlers;			// owned, by source index; NULL: neither its own nor __sample__
-	size_t nr_handlers;
-};
+/** Let the script's threads run while the caller waits; pass what it returns to ps_interp_acquire. */
+void *ps_interp_release(void);
+void ps_interp_acquire(void *state);
 
-/** Find `__options__` of the script @name without running it: the string, owned by the caller, or NULL. */
+/** Raise KeyboardInterrupt in the running script code. Safe in a signal handler. */
+void ps_interp_interrupt(void);
+
+struct ps_script;
+
+/** Find `__options__` of the script @name without running it: the string, owned by the caller, or NULL. No interpreter is needed. */
 struct ps_error *ps_script_find_options(const char *name, char **ret);
 
 /**
  * Import @name: a .py path, a file without suffix, an extension module, a module name, or a shipped script's name.
  *
- * Errors: missing or unreadable file, folder, syntax error and exception (with the traceback as detail). SystemExit
- * gives PS_ERROR_SCRIPT with is_exit set.
+ * Errors, kind PS_ERROR_SCRIPT: missing or unreadable file, folder, syntax error, exception (with the traceback as
+ * detail). Where the module raised SystemExit or KeyboardInterrupt while it was loaded: NULL, *ret is NULL, and
+ * @ret_status the exit status.
  */
-struct ps_error *ps_script_load(const char *name, struct ps_script *ret);
+struct ps_error *ps_script_load(const char *name, struct ps_script **ret, int *ret_status);
 
 /**
- * Bind callbacks and a handler for each source. Errors: wrong arity, not callable, nothing to call, a handler named
- * after an event that is not in -e is told as a warning.
+ * Bind callbacks and a handler for each source. Errors: wrong arity, not callable, nothing to call. A function that
+ * looks like a handler of an event that is not in -e is told as a warning.
  */
 struct ps_error *ps_script_bind(struct ps_script *script, const struct ps_source_list *sources);
-void ps_script_deinit(struct ps_script *script);
+void ps_script_destroy(struct ps_script *script); // takes NULL
 
 /** Write a script template for @sources to @file. */
 struct ps_error *ps_template_write(const struct ps_source_list *sources, FILE *file);

@@ -3,6 +3,7 @@
 
 #include "field_type.h"
 #include "format_text.h"
+#include "print_grammar.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -14,7 +15,7 @@ struct printer {
 	struct tep_handle *tep;
 	struct tep_event *event;
 	bool is_usable;		// false: libtraceevent would show something else than the kernel
-	bool *must_be_positive; // by field: see need_field()
+	bool *must_be_positive; // by field: see vet_field()
 	bool *is_length;	// by field: counts bytes of the record
 };
 
@@ -491,22 +492,31 @@ static bool vet_print(struct vetting *vetting, const struct ps_print_text *print
 	return !arg;
 }
 
-/** Parse @print, whose '%zu' libtraceevent would cut to an int: it gets '%lu', the same here. */
+static bool check_grammar(const struct ps_format *format, const struct ps_print_text *print)
+{
+	for (size_t i = 0; i < print->nr_conversions; i++) {
+		const struct ps_conversion *conversion = &print->conversions[i];
+		if (!ps_print_argument_check(conversion->value, format->fields, format->nr_fields))
+			return false;
+		if (conversion->star.size &&
+		    !ps_print_argument_check(conversion->star, format->fields, format->nr_fields))
+			return false;
+	}
+	return true;
+}
+
+/** Parse @print and decide whether it can be used. */
 static bool printer_parse(struct printer *printer, const struct ps_format *format,
 			  struct ps_span print)
 {
 	struct ps_print_text parts;
 	if (!ps_print_text_parse(print, &parts))
 		return false;
-	_cleanup_free_ char *text = strndup(print.start, print.size);
-	for (size_t i = 0; text && i < parts.nr_conversions; i++) {
-		const struct ps_conversion *conversion = &parts.conversions[i];
-		if (*conversion->length == 'z')
-			*strchr(text + (conversion->text.start - print.start), 'z') = 'l';
-	}
+	_cleanup_free_ char *text =
+		check_grammar(format, &parts) ? ps_print_text_translate(print, &parts) : NULL;
 	if (text)
 		printer->event =
-			parse_event(format, (struct ps_span){ text, print.size }, &printer->tep);
+			parse_event(format, (struct ps_span){ text, strlen(text) }, &printer->tep);
 	struct vetting vetting = { format, printer };
 	bool is_usable = printer->event && find_field(format, "common_type") >= 0 &&
 			 vet_print(&vetting, &parts);

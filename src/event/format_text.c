@@ -412,6 +412,47 @@ void ps_print_text_deinit(struct ps_print_text *print)
 	*print = (struct ps_print_text){ 0 };
 }
 
+/** Write @conversion as libtraceevent shows what the kernel means by it. */
+static void write_conversion(FILE *stream, const struct ps_conversion *conversion)
+{
+	struct ps_span text = conversion->text;
+	// It would write (nil) and 0x..., the kernel has all digits and no more.
+	if (span_is(text, "%p"))
+		fputs("%016lx", stream);
+	// It would cut the value to an int.
+	else if (*conversion->length == 'z')
+		fprintf(stream, "%.*sl%c", (int)text.size - 2, text.start,
+			text.start[text.size - 1]);
+	else
+		fprintf(stream, "%.*s", (int)text.size, text.start);
+}
+
+static char *finish_text(FILE *stream, char **text)
+{
+	if (!fclose(stream))
+		return *text;
+	free(*text);
+	return NULL;
+}
+
+char *ps_print_text_translate(struct ps_span print, const struct ps_print_text *parts)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *stream = open_memstream(&text, &size);
+	if (!stream)
+		return NULL;
+	const char *at = print.start;
+	for (size_t i = 0; i < parts->nr_conversions; i++) {
+		const struct ps_conversion *conversion = &parts->conversions[i];
+		fwrite(at, 1, conversion->text.start - at, stream);
+		write_conversion(stream, conversion);
+		at = conversion->text.start + conversion->text.size;
+	}
+	fwrite(at, 1, print.start + print.size - at, stream);
+	return finish_text(stream, &text);
+}
+
 /** The word at the start of @text. */
 static struct ps_span leading_word(struct ps_span text)
 {
@@ -452,7 +493,8 @@ static enum mention mentions(struct ps_span argument, const char *name)
 		struct ps_span rest = { argument.start + i, argument.size - i }, word;
 		if ((i && is_word(argument.start[i - 1])) || !take_mention(rest, &word))
 			continue;
-		if (!span_is(word, name))
+		// An element is not the field: `args[0]` alone would pose as all of `args`.
+		if (!span_is(word, name) || word.start[word.size] == '[')
 			return MENTION_OTHERS;
 		mention = MENTION_ONLY;
 	}
@@ -482,10 +524,7 @@ static char *join_conversions(const struct ps_conversion *first, size_t nr)
 			fprintf(stream, ", %.*s", (int)first[i].star.size, first[i].star.start);
 		fprintf(stream, ", %.*s", (int)first[i].value.size, first[i].value.start);
 	}
-	if (!fclose(stream))
-		return text;
-	free(text);
-	return NULL;
+	return finish_text(stream, &text);
 }
 
 /** The length of the run that starts at @at of @print; *@ret_has_string: it shows a text. */

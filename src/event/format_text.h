@@ -50,6 +50,12 @@ bool ps_print_text_parse(struct ps_span print, struct ps_print_text *ret);
 void ps_print_text_deinit(struct ps_print_text *print);
 
 /**
+ * @print, of which @parts are the parts, with the conversions that libtraceevent shows otherwise than the kernel
+ * replaced by ones that come out the same. The caller frees it; NULL: no memory.
+ */
+char *ps_print_text_translate(struct ps_span print, const struct ps_print_text *parts);
+
+/**
  * The part of @print that shows the field @name alone, as a print format: the first run of conversions, with nothing
  * between them, whose arguments read this field and no other; one with a text (%s) goes before one with a number.
  *

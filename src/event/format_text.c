@@ -419,10 +419,6 @@ static void write_conversion(FILE *stream, const struct ps_conversion *conversio
 	// It would write (nil) and 0x..., the kernel has all digits and no more.
 	if (span_is(text, "%p"))
 		fputs("%016lx", stream);
-	// It would cut the value to an int.
-	else if (*conversion->length == 'z')
-		fprintf(stream, "%.*sl%c", (int)text.size - 2, text.start,
-			text.start[text.size - 1]);
 	else
 		fprintf(stream, "%.*s", (int)text.size, text.start);
 }

@@ -49,6 +49,8 @@ TEST(field, unsigned_integers_of_each_width_stay_positive)
 	ASSERT_EQ(decode_unsigned(2, BYTES(high_bytes)), 0xfff9);
 	ASSERT_EQ(decode_unsigned(4, BYTES(high_bytes)), 0xfffffff9);
 	ASSERT_TRUE(decode_unsigned(8, BYTES(high_bytes)) == 0xfffffffffffffff9);
+	const uint8_t top_bit[8] = { 5, 0, 0, 0, 0, 0, 0, 0x80 };
+	ASSERT_TRUE(decode_unsigned(8, BYTES(top_bit)) == 0x8000000000000005);
 }
 
 TEST(field, a_narrow_type_in_a_wide_slot_is_its_low_end)

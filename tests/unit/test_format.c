@@ -383,6 +383,9 @@ TEST(format, what_would_be_printed_wrong_is_not_printed)
 	assert_unprintable(number, "\"%s\", __print_symbolic(REC->it, { -1, \"one\" })");
 	assert_unprintable(number, "\"%s\", __print_symbolic(REC->it, { UNKNOWN_NAME, \"one\" })");
 	assert_unprintable(number, "\"%lld\", (long long)REC->it");
+	assert_unprintable(number, "\"%s\", __print_flags(REC->it, \"|\", { 1, \"one\" })");
+	assert_unprintable(FIELD("u32 it", 8, 4, 0),
+			   "\"%s\", __print_symbolic(REC->it, { UNKNOWN_NAME, \"one\" })");
 	assert_unprintable(number, "\"%c\", REC->it");
 	assert_unprintable(number, "\"%d\", UNKNOWN_NAME");
 	assert_unprintable(number, "\"%d\", REC->nothing");
@@ -437,15 +440,23 @@ TEST(format, a_negative_number_is_printed_where_its_own_width_is)
 	ps_format_destroy(format);
 }
 
+/** A print format of one number, behind @nr times @piece and before as many @end. */
+static void assert_too_deep(const char *piece, const char *end, size_t nr)
+{
+	char print[9000] = "\"%llu\", ";
+	for (size_t i = 0; i < nr; i++)
+		strcat(print, piece);
+	strcat(print, "1");
+	for (size_t i = 0; i < nr; i++)
+		strcat(print, end);
+	assert_unprintable(FIELD("int it", 8, 4, 1), print);
+}
+
 TEST(format, deep_nesting_ends)
 {
-	char print[9000] = "\"%d\", ";
-	size_t start = strlen(print);
-	memset(print + start, '(', 4000);
-	print[start + 4000] = '1';
-	memset(print + start + 4001, ')', 4000);
-	assert_unprintable(FIELD("int it", 8, 4, 1), print);
-	memset(print + start, '-', 8001);
-	print[start + 8001] = '1';
-	assert_unprintable(FIELD("int it", 8, 4, 1), print);
+	assert_too_deep("(", ")", 4000);
+	assert_too_deep("-", "", 8000);
+	assert_too_deep("- ", "", 100);
+	assert_too_deep("(u64)", "", 100);
+	assert_too_deep("0 ? 2 : ", "", 100);
 }

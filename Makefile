@@ -51,6 +51,8 @@ $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libperfscope.a $(LIBPERF_TARGETS)
 unit: $(UNIT_TESTS)
 	@for test in $^; do echo "== $$test"; $$test || exit 1; done
 
+include scripts/build/fuzz.mk
+
 .PHONY: clean
 clean:
 	rm -rf $(BUILD)

@@ -9,7 +9,12 @@
 #include <linux/perf_event.h>
 #include <perfscope/spec.h>
 
-/** Fill type, config* and precise bits of @attr for a PS_SPEC_COUNTER, _RAW, _PMU, _BREAKPOINT or _PROFILE. */
+/**
+ * Fill type, config* and precise bits of @attr for a PS_SPEC_COUNTER, _RAW, _PMU, _BREAKPOINT or _PROFILE.
+ *
+ * Errors: PS_ERROR_NOT_FOUND with the nearest names, PS_ERROR_USAGE for a term's value. A counter that can be named
+ * and not opened here is no error. PERFSCOPE_PMUS names another folder than sysfs' of PMUs.
+ */
 struct ps_error *ps_pmu_resolve(const struct ps_spec *spec, struct perf_event_attr *attr);
 
 /** A counter that can be named here, for `perfscope list`. */

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: MIT
+#include <perfscope/source.h>
+
+#include "pmu_model.h"
+
+#include <perfscope/pmu.h>
+#include <perfscope/sample.h>
+#include <perfscope/tracepoint.h>
+#include <string.h>
+
+#define TIMES (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
+
+/** One call of ps_sources_resolve. */
+struct resolver {
+	const struct ps_source_options *options;
+	const char *tracefs;	    // NULL: not needed yet
+	const struct ps_spec *spec; // the one at hand
+	struct ps_source_list list;
+};
+
+static void source_destroy(struct ps_source *source)
+{
+	if (!source)
+		return;
+	free(source->name);
+	free(source->label);
+	free(source->handler);
+	free(source->filter);
+	free(source->cpus);
+	free(source->missing_reason);
+	ps_schema_unref(source->schema);
+	free(source);
+}
+
+PS_DEFINE_CLEANUP(struct ps_source *, source, source_destroy)
+#define _cleanup_source_ _cleanup_(source_p)
+
+void ps_source_list_deinit(struct ps_source_list *list)
+{
+	for (size_t i = 0; i < list->nr_sources; i++)
+		source_destroy(list->sources[i]);
+	free(list->sources);
+	*list = (struct ps_source_list){};
+}
+
+/** What can be parsed and not yet be run. */
+static struct ps_error *refuse_unsupported(const struct ps_spec *spec)
+{
+	const char *what = NULL;
+	if (spec->kind == PS_SPEC_PROBE)
+		what = "probes are";
+	else if (spec->kind == PS_SPEC_PROFILE || spec->freq || spec->period)
+		what = "sampling by frequency or period is";
+	else if (spec->has_stack)
+		what = "call stacks are";
+	else if (spec->sample_type)
+		what = "further parts of samples are";
+	if (!what)
+		return NULL;
+	return ps_error_format(PS_ERROR_UNSUPPORTED, "%s: %s not in this version", spec->text,
+			       what);
+}
+
+static void attr_init(const struct resolver *resolver, struct perf_event_attr *attr)
+{
+	const struct ps_spec *spec = resolver->spec;
+	const struct ps_source_options *options = resolver->options;
+	*attr = (struct perf_event_attr){
+		.size = sizeof(*attr),
+		.sample_type = PS_SAMPLE_BASE,
+		.read_format = TIMES | PERF_FORMAT_ID,
+		.disabled = 1,
+		.sample_id_all = 1,
+		.precise_ip = spec->precise_ip,
+		.exclude_user = spec->exclude_user || options->exclude_user,
+		.exclude_kernel = spec->exclude_kernel || options->exclude_kernel,
+		.exclude_hv = spec->exclude_hv,
+		.exclude_host = spec->exclude_host || options->exclude_host,
+		.exclude_guest = spec->exclude_guest || options->exclude_guest,
+	};
+}
+
+/** Copy @text, which may be NULL; false: no memory. */
+static bool copy_text(const char *text, char **ret)
+{
+	*ret = text ? strdup(text) : NULL;
+	return *ret || !text;
+}
+
+static bool is_label_taken(const struct ps_source_list *list, const char *label)
+{
+	for (size_t i = 0; i < list->nr_sources; i++) {
+		if (!strcmp(list->sources[i]->label, label))
+			return true;
+	}
+	return false;
+}
+
+/**
+ * The alias, or the name with its modifiers; "#2" and so on behind it where another has it
+ * already.
+ */
+static char *make_label(const struct resolver *resolver, const char *name)
+{
+	const struct ps_spec *spec = resolver->spec;
+	bool has_modifiers = !spec->alias && spec->modifiers;
+	// cycles:u, cpu/event=1/u
+	bool has_colon = has_modifiers && name[strlen(name) - 1] != '/';
+	_cleanup_free_ char *base = NULL;
+	if (asprintf(&base, "%s%s%s", spec->alias ? spec->alias : name, has_colon ? ":" : "",
+		     has_modifiers ? spec->modifiers : "") < 0) {
+		base = NULL;
+		return NULL;
+	}
+	_cleanup_free_ char *label = strdup(base);
+	for (unsigned int number = 2; label && is_label_taken(&resolver->list, label); number++) {
+		free(label);
+		if (asprintf(&label, "%s#%u", base, number) < 0)
+			label = NULL;
+	}
+	return_ptr(label);
+}
+
+/**
+ * A source of the spec at hand, with all that is the same for every kind.
+ *
+ * @system and @handler name the handler where no alias does; @system is NULL for counters.
+ */
+static struct ps_error *source_create(const struct resolver *resolver, const char *name,
+				      const char *system, const char *handler,
+				      struct ps_source **ret)
+{
+	const struct ps_spec *spec = resolver->spec;
+	_cleanup_source_ struct ps_source *source = calloc(1, sizeof(*source));
+	if (!source)
+		return &ps_enomem;
+	source->spec = spec;
+	source->group = spec->group;
+	source->name = strdup(name);
+	source->label = make_label(resolver, name);
+	source->handler = ps_spec_handler_name(system, spec->alias ? spec->alias : handler);
+	if (!source->name || !source->label || !source->handler ||
+	    !copy_text(spec->filter, &source->filter) || !copy_text(spec->cpus, &source->cpus))
+		return &ps_enomem;
+	attr_init(resolver, &source->attr);
+	*ret = take_ptr(source);
+	return NULL;
+}
+
+/** Append @source, which is taken over also on failure. */
+static struct ps_error *append_source(struct resolver *resolver, struct ps_source *source)
+{
+	struct ps_source_list *list = &resolver->list;
+	// Doubled at each power of two.
+	if (!(list->nr_sources & (list->nr_sources - 1))) {
+		size_t capacity = list->nr_sources ? 2 * list->nr_sources : 1;
+		struct ps_source **bigger = reallocarray(list->sources, capacity, sizeof(*bigger));
+		if (!bigger) {
+			source_destroy(source);
+			return &ps_enomem;
+		}
+		list->sources = bigger;
+	}
+	source->index = list->nr_sources;
+	list->sources[list->nr_sources++] = source;
+	return NULL;
+}
+
+/** The bytes of raw data that each record of @schema has. */
+static size_t fixed_size(const struct ps_schema *schema)
+{
+	size_t size = 0;
+	for (size_t i = 0; i < schema->nr_fields; i++) {
+		const struct ps_field *field = &schema->fields[i];
+		size_t end =
+			field->offset + (field->place == PS_PLACE_REST ? (size_t)0 : field->size);
+		if (end > size)
+			size = end;
+	}
+	return size;
+}
+
+/** The schema of a tracepoint: of an earlier source of the same name, or from its format. */
+static struct ps_error *find_schema(const struct resolver *resolver, const char *system,
+				    const char *name, const char *full_name, struct ps_schema **ret)
+{
+	for (size_t i = 0; i < resolver->list.nr_sources; i++) {
+		const struct ps_source *source = resolver->list.sources[i];
+		if (source->attr.type != PERF_TYPE_TRACEPOINT || strcmp(source->name, full_name))
+			continue;
+		*ret = ps_schema_ref(source->schema);
+		return NULL;
+	}
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	struct ps_error *error =
+		ps_tracepoint_read_format(resolver->tracefs, system, name, &text, &size);
+	return error ? error : ps_schema_create_tracepoint(system, text, size, ret);
+}
+
+static bool has_wildcard(const char *text)
+{
+	return strpbrk(text, "*?");
+}
+
+static struct ps_error *add_tracepoint(const char *system, const char *name, void *argument)
+{
+	struct resolver *resolver = argument;
+	// The formats of ftrace's own records: none can be opened, and a pattern does not mean them.
+	if (has_wildcard(resolver->spec->system) && !strcmp(system, "ftrace"))
+		return NULL;
+	_cleanup_free_ char *full_name = NULL;
+	if (asprintf(&full_name, "%s:%s", system, name) < 0) {
+		full_name = NULL;
+		return &ps_enomem;
+	}
+	_cleanup_source_ struct ps_source *source = NULL;
+	struct ps_error *error = source_create(resolver, full_name, system, name, &source);
+	if (error)
+		return error;
+	uint64_t id;
+	error = ps_tracepoint_read_id(resolver->tracefs, system, name, &id);
+	if (!error)
+		error = find_schema(resolver, system, name, full_name, &source->schema);
+	if (error)
+		return error;
+	source->attr.type = PERF_TYPE_TRACEPOINT;
+	source->attr.config = id;
+	source->attr.sample_period = 1;
+	source->attr.sample_type |= PERF_SAMPLE_RAW;
+	source->is_sampling = true;
+	source->raw_size = fixed_size(source->schema);
+	return append_source(resolver, take_ptr(source));
+}
+
+/** The name of a counter as it was typed, without attributes and modifiers. */
+static char *counter_name(const struct ps_spec *spec)
+{
+	char *name = NULL;
+	size_t size;
+	FILE *stream = open_memstream(&name, &size);
+	if (!stream)
+		return NULL;
+	if (spec->kind == PS_SPEC_BREAKPOINT) {
+		fprintf(stream, "mem:0x%llx/%llu:%s%s%s", (unsigned long long)spec->config,
+			(unsigned long long)spec->breakpoint_size,
+			spec->breakpoint_type & 1 ? "r" : "", spec->breakpoint_type & 2 ? "w" : "",
+			spec->breakpoint_type & 4 ? "x" : "");
+	} else {
+		fputs(spec->kind == PS_SPEC_PMU ? spec->system : spec->name, stream);
+	}
+	for (size_t i = 0; i < spec->nr_terms; i++) {
+		const struct ps_term *term = &spec->terms[i];
+		fprintf(stream, "%c%s%s%s", i ? ',' : '/', term->name, term->value ? "=" : "",
+			term->value ? term->value : "");
+	}
+	if (fclose(stream)) {
+		free(name);
+		return NULL;
+	}
+	return name;
+}
+
+/** Append a counter whose type and config are those of @named. */
+static struct ps_error *add_counter(struct resolver *resolver, const char *handler,
+				    const struct perf_event_attr *named)
+{
+	const struct ps_spec *spec = resolver->spec;
+	_cleanup_free_ char *name = NULL;
+	if (asprintf(&name, "%s%s", handler, spec->nr_terms ? "/" : "") < 0) {
+		name = NULL;
+		return &ps_enomem;
+	}
+	_cleanup_source_ struct ps_source *source = NULL;
+	struct ps_error *error = source_create(resolver, name, NULL, handler, &source);
+	if (!error)
+		error = ps_schema_create_counter(name, &source->schema);
+	if (error)
+		return error;
+	struct perf_event_attr *attr = &source->attr;
+	attr->type = named->type;
+	attr->config = named->config;
+	attr->config1 = named->config1;
+	attr->config2 = named->config2;
+	attr->bp_type = named->bp_type;
+	attr->precise_ip = named->precise_ip;
+	return append_source(resolver, take_ptr(source));
+}
+
+static struct ps_error *resolve_counter(struct resolver *resolver)
+{
+	struct perf_event_attr attr = {};
+	struct ps_error *error = ps_pmu_resolve(resolver->spec, &attr);
+	if (error)
+		return error;
+	_cleanup_free_ char *name = counter_name(resolver->spec);
+	return name ? add_counter(resolver, name, &attr) : &ps_enomem;
+}
+
+/**
+ * A name of libpfm4 with its unit mask, INST_RETIRED:ANY, looks like a tracepoint. Returns @error,
+ * which is taken
+ * over, where it is none.
+ */
+static struct ps_error *try_model(struct resolver *resolver, struct ps_error *error)
+{
+	const struct ps_spec *spec = resolver->spec;
+	if (spec->filter || has_wildcard(spec->system) || has_wildcard(spec->name))
+		return error;
+	_cleanup_free_ char *name = NULL;
+	if (asprintf(&name, "%s:%s", spec->system, spec->name) < 0) {
+		name = NULL;
+		return error;
+	}
+	struct perf_event_attr attr = { .precise_ip = spec->precise_ip };
+	bool is_known;
+	struct ps_error *model_error = ps_model_encode(name, &attr, &is_known);
+	if (!model_error && !is_known)
+		return error;
+	ps_error_destroy(error);
+	return model_error ? model_error : add_counter(resolver, name, &attr);
+}
+
+static struct ps_error *resolve_tracepoint(struct resolver *resolver)
+{
+	const struct ps_spec *spec = resolver->spec;
+	size_t nr_before = resolver->list.nr_sources;
+	struct ps_error *error = resolver->tracefs ? NULL : ps_tracefs_path(&resolver->tracefs);
+	if (!error)
+		error = ps_tracepoint_glob(resolver->tracefs, spec->system, spec->name,
+					   add_tracepoint, resolver);
+	if (error && resolver->list.nr_sources == nr_before)
+		return try_model(resolver, error);
+	if (!error && resolver->list.nr_sources == nr_before)
+		return ps_error_format(PS_ERROR_NOT_FOUND,
+				       "%s: no tracepoint that can be opened matches", spec->text);
+	return error;
+}
+
+/** Make the sources of @group one: what a sample or a read of one member tells is told of all. */
+static void bind_group(struct ps_source_list *list, unsigned int group)
+{
+	bool has_leader = false;
+	for (size_t i = 0; i < list->nr_sources; i++) {
+		struct ps_source *source = list->sources[i];
+		if (source->group != group)
+			continue;
+		source->is_group_leader = !has_leader;
+		has_leader = true;
+		source->attr.read_format |= PERF_FORMAT_GROUP;
+		if (source->is_sampling)
+			source->attr.sample_type |= PERF_SAMPLE_READ;
+	}
+}
+
+static struct ps_error *resolve_one(struct resolver *resolver)
+{
+	struct ps_error *error = refuse_unsupported(resolver->spec);
+	if (error)
+		return error;
+	return resolver->spec->kind == PS_SPEC_TRACEPOINT ? resolve_tracepoint(resolver)
+							  : resolve_counter(resolver);
+}
+
+struct ps_error *ps_sources_resolve(const struct ps_spec_list *specs,
+				    const struct ps_source_options *options,
+				    struct ps_source_list *ret)
+{
+	struct resolver resolver = { .options = options };
+	for (size_t i = 0; i < specs->nr_specs; i++) {
+		resolver.spec = &specs->specs[i];
+		struct ps_error *error = resolve_one(&resolver);
+		if (error) {
+			ps_source_list_deinit(&resolver.list);
+			return error;
+		}
+	}
+	for (unsigned int group = 1; group <= specs->nr_groups; group++)
+		bind_group(&resolver.list, group);
+	*ret = resolver.list;
+	return NULL;
+}

@@ -206,7 +206,7 @@ static bool has_wildcard(const char *text)
 static struct ps_error *add_tracepoint(const char *system, const char *name, void *argument)
 {
 	struct resolver *resolver = argument;
-	// The formats of ftrace's own records: none can be opened, and a pattern does not mean them.
+	// ftrace's own records have formats too, but are no events of perf.
 	if (has_wildcard(resolver->spec->system) && !strcmp(system, "ftrace"))
 		return NULL;
 	_cleanup_free_ char *full_name = NULL;

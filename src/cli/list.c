@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: MIT
+#include <perfscope/list.h>
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <perfscope/log.h>
+#include <perfscope/nearest.h>
+#include <perfscope/pmu.h>
+#include <perfscope/schema.h>
+#include <perfscope/tracepoint.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+static const struct kind {
+	const char *name; // also a pattern: all of the kind
+	const char *title;
+} kinds[] = {
+	{ "hardware", "hardware counters" },
+	{ "cache", "cache counters" },
+	{ "software", "software counters" },
+	{ "pmu", "events of PMUs" },
+	{ "libpfm4", "counters of this processor model (libpfm4)" },
+	{ "tracepoint", "tracepoints" },
+};
+
+struct pattern {
+	const char *text; // borrowed from argv
+	bool has_matched;
+	struct ps_nearest nearest;
+};
+
+/** One run of the command, and the section that is being written. */
+struct list {
+	bool is_verbose;
+	struct pattern *patterns;
+	size_t nr_patterns; // 0: everything
+	const struct kind *kind;
+	FILE *section; // NULL: no section is open
+	char *text;
+	size_t size;
+	const char *reason; // why the first that cannot be opened cannot, NULL: all can
+	size_t nr_names;
+	bool has_sections; // one is written already
+	int write_errno;   // of stdout, 0: all is written
+	const char *tracefs;
+};
+
+static const struct kind *find_kind(const char *name)
+{
+	size_t i = 0;
+	while (strcmp(kinds[i].name, name))
+		i++;
+	return &kinds[i];
+}
+
+/** Flush stdout, and keep the first error: a later call would not know its number. */
+static void flush_output(struct list *list)
+{
+	if ((fflush(stdout) || ferror(stdout)) && !list->write_errno)
+		list->write_errno = errno ? errno : EIO;
+}
+
+/** Write the section and end it; one without names leaves no trace. */
+static void end_section(struct list *list)
+{
+	if (!list->section)
+		return;
+	fclose(list->section);
+	list->section = NULL;
+	if (list->nr_names) {
+		errno = 0;
+		printf("%s%s", list->has_sections ? "\n" : "", list->kind->title);
+		if (list->reason)
+			printf(" (%s)", list->reason);
+		putchar('\n');
+		fwrite(list->text, 1, list->size, stdout);
+		flush_output(list);
+		list->has_sections = true;
+	}
+	free(list->text);
+	list->text = NULL;
+}
+
+static struct ps_error *begin_section(struct list *list, const struct kind *kind)
+{
+	end_section(list);
+	list->section = open_memstream(&list->text, &list->size);
+	if (!list->section)
+		return &ps_enomem;
+	list->kind = kind;
+	list->reason = NULL;
+	list->nr_names = 0;
+	return NULL;
+}
+
+/** A glob where the pattern has a wildcard, else a part of the name; case does not matter. */
+static bool matches_name(const char *pattern, const char *name)
+{
+	if (!name)
+		return false;
+	if (strpbrk(pattern, "*?["))
+		return !fnmatch(pattern, name, FNM_CASEFOLD);
+	return strcasestr(name, pattern);
+}
+
+/** Whether @name or @alias of @kind is wanted; each pattern notes whether it was this one. */
+static bool is_wanted(struct list *list, const char *kind, const char *name, const char *alias)
+{
+	bool is_match = !list->nr_patterns;
+	for (size_t i = 0; i < list->nr_patterns; i++) {
+		struct pattern *pattern = &list->patterns[i];
+		if (!strcmp(pattern->text, kind) || matches_name(pattern->text, name) ||
+		    matches_name(pattern->text, alias)) {
+			pattern->has_matched = is_match = true;
+			continue;
+		}
+		if (pattern->has_matched)
+			continue;
+		ps_nearest_add(&pattern->nearest, name);
+		if (alias)
+			ps_nearest_add(&pattern->nearest, alias);
+	}
+	return is_match;
+}
+
+static int try_open(struct perf_event_attr *attr, pid_t pid, int cpu)
+{
+	_cleanup_close_ int fd =
+		syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	return fd < 0 ? errno : 0;
+}
+
+/** The errno of opening @attr in the way that asks least, 0: it can be opened. */
+static int open_errno(struct perf_event_attr attr)
+{
+	attr.disabled = 1;
+	int os_errno = try_open(&attr, 0, -1);
+	// PMUs outside the cores count for a CPU, not for a thread.
+	if (os_errno == EINVAL)
+		os_errno = try_open(&attr, -1, 0);
+	if (os_errno == EACCES) {
+		attr.exclude_kernel = 1;
+		os_errno = try_open(&attr, 0, -1);
+	}
+	return os_errno;
+}
+
+static const char *reason_of(int os_errno)
+{
+	switch (os_errno) {
+	case 0:
+		return NULL;
+	case ENOENT:
+	case ENODEV:
+	case ENXIO:
+	case EOPNOTSUPP:
+		return ps_pmu_has_hardware() ? "the PMU does not count it" : "no hardware PMU here";
+	case EACCES:
+	case EPERM:
+		return "not permitted; lower kernel.perf_event_paranoid, or give CAP_PERFMON";
+	default:
+		return strerror(os_errno);
+	}
+}
+
+#define NAME_WIDTH 50
+
+/**
+ * Write a counter's line; where it cannot be opened, say so, and why if that is not the section's
+ * reason.
+ */
+static void write_counter(struct list *list, const struct ps_counter_name *name)
+{
+	int width = fprintf(list->section, "  %s%s%s", name->name, name->alias ? " or " : "",
+			    name->alias ? name->alias : "");
+	const char *reason = reason_of(open_errno(name->attr));
+	if (reason && !list->reason)
+		list->reason = reason;
+	int gap = width < NAME_WIDTH ? NAME_WIDTH - width : 2;
+	if (reason && !strcmp(reason, list->reason))
+		fprintf(list->section, "%*snot here", gap, "");
+	else if (reason)
+		fprintf(list->section, "%*snot here: %s", gap, "", reason);
+	putc('\n', list->section);
+}
+
+static bool visit_counter(const struct ps_counter_name *name, void *argument)
+{
+	struct list *list = argument;
+	if (!is_wanted(list, name->kind, name->name, name->alias))
+		return true;
+	const struct kind *kind = find_kind(name->kind);
+	if (!list->section || list->kind != kind) {
+		struct ps_error *error = begin_section(list, kind);
+		if (error) {
+			ps_log_error(PS_LOG_ERROR, error);
+			return false;
+		}
+	}
+	write_counter(list, name);
+	list->nr_names++;
+	return !list->write_errno;
+}
+
+/** Write each field of a tracepoint: its name, type as declared, and type in Python. */
+static struct ps_error *write_fields(struct list *list, const char *system, const char *name)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	struct ps_error *error =
+		ps_tracepoint_read_format(list->tracefs, system, name, &text, &size);
+	_cleanup_schema_ struct ps_schema *schema = NULL;
+	if (!error)
+		error = ps_schema_create_tracepoint(system, text, size, &schema);
+	if (error)
+		return error;
+	for (size_t i = 0; i < schema->nr_fields; i++) {
+		const struct ps_field *field = &schema->fields[i];
+		fprintf(list->section, "      %-24s %-32s %s\n", field->name, field->type_name,
+			ps_field_annotation(field));
+	}
+	return NULL;
+}
+
+/** Why tracepoints cannot be opened here, tried on one: each try patches the running kernel. */
+static const char *tracepoint_reason(const struct list *list, const char *system, const char *name)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_TRACEPOINT,
+		.size = sizeof(attr),
+		.sample_period = 1,
+		.sample_type = PERF_SAMPLE_RAW,
+	};
+	uint64_t id;
+	struct ps_error *error = ps_tracepoint_read_id(list->tracefs, system, name, &id);
+	ps_error_destroy(error);
+	if (error)
+		return "tracefs is closed to this user";
+	attr.config = id;
+	return reason_of(open_errno(attr));
+}
+
+static struct ps_error *visit_tracepoint(const char *system, const char *name, void *argument)
+{
+	struct list *list = argument;
+	// Formats of ftrace's own records; they are no events of perf.
+	if (!strcmp(system, "ftrace"))
+		return NULL;
+	_cleanup_free_ char *full_name = NULL;
+	if (asprintf(&full_name, "%s:%s", system, name) < 0) {
+		full_name = NULL;
+		return &ps_enomem;
+	}
+	if (!is_wanted(list, "tracepoint", full_name, NULL)) {
+		// A name without its system is a pattern too.
+		for (size_t i = 0; i < list->nr_patterns; i++)
+			ps_nearest_add(&list->patterns[i].nearest, name);
+		return NULL;
+	}
+	if (!list->nr_names++)
+		list->reason = tracepoint_reason(list, system, name);
+	fprintf(list->section, "  %s\n", full_name);
+	return list->is_verbose ? write_fields(list, system, name) : NULL;
+}
+
+static struct ps_error *list_tracepoints(struct list *list)
+{
+	struct ps_error *error = ps_tracefs_path(&list->tracefs);
+	if (!error)
+		error = begin_section(list, find_kind("tracepoint"));
+	if (!error)
+		error = ps_tracepoint_glob(list->tracefs, "*", "*", visit_tracepoint, list);
+	end_section(list);
+	return ps_error_context(error, "tracepoints");
+}
+
+/** Tell the patterns that nothing matches; the exit status. */
+static int report_unmatched(struct list *list)
+{
+	int status = 0;
+	for (size_t i = 0; i < list->nr_patterns; i++) {
+		struct pattern *pattern = &list->patterns[i];
+		_cleanup_free_ char *names = ps_nearest_text(&pattern->nearest);
+		if (pattern->has_matched)
+			continue;
+		ps_log(PS_LOG_ERROR, "%s: no event matches%s", pattern->text, names ? names : "");
+		status = 1;
+	}
+	return status;
+}
+
+/** @status, or 1 where what was written is lost. A reader who has gone is no failure. */
+static int finish(struct list *list, int status)
+{
+	flush_output(list);
+	if (!list->write_errno)
+		return status;
+	if (list->write_errno == EPIPE)
+		return 0;
+	ps_log(PS_LOG_ERROR, "the list cannot be written: %s", strerror(list->write_errno));
+	return 1;
+}
+
+static int run(struct list *list)
+{
+	struct ps_error *error = ps_counter_walk(visit_counter, list);
+	end_section(list);
+	if (!error && !list->write_errno)
+		error = list_tracepoints(list);
+	// What could be listed has been.
+	if (error)
+		ps_log_error(PS_LOG_WARNING, error);
+	ps_error_destroy(error);
+	int status = list->write_errno ? 1 : report_unmatched(list);
+	return finish(list, status);
+}
+
+static const char help[] =
+	"Usage: perfscope list [-v] [PATTERN...]\n"
+	"\n"
+	"List the events that can be named in -e, by kind: hardware, cache and software counters,\n"
+	"events of PMUs, counters of the processor's model, tracepoints. Counters that cannot be\n"
+	"opened here are marked, and the title of their kind says why.\n"
+	"\n"
+	"PATTERN is a glob where it has * ? or [, else a part of a name, or a kind: hardware, "
+	"cache,\n"
+	"software, pmu, libpfm4, tracepoint.\n"
+	"\n"
+	"  -v, --verbose   with the fields of tracepoints: name, type as declared, type in Python\n"
+	"  -h, --help      this help\n";
+
+/** Read the options. False: the command ends here with *@ret_status. */
+static bool parse_options(int argc, char **argv, struct list *list, int *ret_first, int *ret_status)
+{
+	int i = 1;
+	for (; i < argc && argv[i][0] == '-' && argv[i][1]; i++) {
+		const char *option = argv[i];
+		if (!strcmp(option, "--")) {
+			i++;
+			break;
+		}
+		if (!strcmp(option, "-h") || !strcmp(option, "--help")) {
+			fputs(help, stdout);
+			*ret_status = finish(list, 0);
+			return false;
+		}
+		if (strcmp(option, "-v") && strcmp(option, "--verbose")) {
+			ps_log(PS_LOG_ERROR,
+			       "list: unknown option %s; perfscope list --help lists them", option);
+			*ret_status = 2;
+			return false;
+		}
+		list->is_verbose = true;
+	}
+	*ret_first = i;
+	return true;
+}
+
+int ps_cli_list(int argc, char **argv)
+{
+	struct list list = {};
+	int first, status;
+	if (!parse_options(argc, argv, &list, &first, &status))
+		return status;
+	list.nr_patterns = argc - first;
+	_cleanup_free_ struct pattern *patterns = calloc(list.nr_patterns + 1, sizeof(*patterns));
+	if (!patterns) {
+		ps_log_error(PS_LOG_ERROR, &ps_enomem);
+		return 1;
+	}
+	for (size_t i = 0; i < list.nr_patterns; i++) {
+		patterns[i].text = argv[first + i];
+		ps_nearest_init(&patterns[i].nearest, patterns[i].text);
+	}
+	list.patterns = patterns;
+	status = run(&list);
+	for (size_t i = 0; i < list.nr_patterns; i++)
+		ps_nearest_deinit(&patterns[i].nearest);
+	return status;
+}

@@ -38,6 +38,9 @@ struct ps_error *ps_interp_start(int nr, char **arguments);
 /** End it: flush sys.stdout and sys.stderr, run atexit. The exit status that this adds: 0, or 1 where it failed. */
 int ps_interp_finish(void);
 
+/** The version of Python that runs scripts, "3.11.2"; static. Needs no interpreter. */
+const char *ps_interp_version(void);
+
 /** Let the script's threads run while the caller waits; pass what it returns to ps_interp_acquire. */
 void *ps_interp_release(void);
 void ps_interp_acquire(void *state);

@@ -27,14 +27,22 @@ struct ps_ring {
 	uint8_t *wrapped;   // PS_RECORD_MAX_SIZE bytes, for a record that wraps; owned
 };
 
-/** Read the ring at @page whose data area of @size bytes (a power of two) follows at data_offset. */
+/**
+ * Read the ring at @page whose data area of @size bytes (a power of two) follows at data_offset, or at the second
+ * page where the kernel (before 4.1) tells none. False: no memory; @ring can be deinitialised.
+ */
 bool ps_ring_init(struct ps_ring *ring, void *page, uint64_t size, int cpu);
 void ps_ring_deinit(struct ps_ring *ring);
+
+/** Drop all before head, which cannot be read, and count it as one bad record. */
+void ps_ring_drop(struct ps_ring *ring);
 
 /** Read head from the kernel. */
 static inline void ps_ring_load_head(struct ps_ring *ring)
 {
 	ring->head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+	if (PS_UNLIKELY(ring->head - ring->tail > ring->mask + 1))
+		ps_ring_drop(ring);
 }
 
 /** Tell the kernel that all before tail may be overwritten. */
@@ -46,7 +54,7 @@ static inline void ps_ring_publish(struct ps_ring *ring)
 	ring->published = ring->tail;
 }
 
-/** Copy together a record that wraps, or drop what cannot be one. */
+/** Copy together a record that wraps; NULL: it cannot be a record, all up to head is dropped. */
 const struct perf_event_header *ps_ring_peek_slow(struct ps_ring *ring);
 
 /**
@@ -59,8 +67,9 @@ static inline const struct perf_event_header *ps_ring_peek(struct ps_ring *ring)
 		return available ? ps_ring_peek_slow(ring) : NULL;
 	uint64_t at = ring->tail & ring->mask;
 	const struct perf_event_header *header = (const void *)(ring->data + at);
-	if (PS_UNLIKELY(header->size < sizeof(*header) || header->size > available ||
-			at + header->size > ring->mask + 1))
+	// Records are multiples of 8 bytes, so that a header never wraps.
+	if (PS_UNLIKELY(header->size < sizeof(*header) || header->size % 8 ||
+			header->size > available || at + header->size > ring->mask + 1))
 		return ps_ring_peek_slow(ring);
 	return header;
 }

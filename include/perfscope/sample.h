@@ -24,8 +24,12 @@ struct ps_sample_layout {
 	uint16_t trailer_size; // of other records: sample_id_all
 	uint16_t trailer_time; // bytes of the time from the end of those, 0: none
 	uint16_t trailer_cpu;
+	// what the sizes of variable parts depend on
+	bool has_branch_hw_index, has_branch_counters;
+	uint8_t nr_regs_user, nr_regs_intr;
 };
 
+/** Lay out the samples and the trailers of an event opened with @attr. @layout->id is that of IDENTIFIER, else of ID. */
 void ps_sample_layout_init(struct ps_sample_layout *layout, const struct perf_event_attr *attr);
 
 /** The parts whose place differs; offsets from the header, 0: not there or cut. */

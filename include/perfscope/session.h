@@ -20,7 +20,7 @@ struct ps_stream {
 	int cpu;   // -1: any
 	pid_t tid; // -1: all of the CPU
 	uint32_t ring;	    // index
-	uint64_t delivered; // samples handed out
+	uint64_t delivered; // samples handed out, as dispatch counts them
 	uint64_t lost;	    // told by PERF_FORMAT_LOST when last read
 };
 
@@ -40,11 +40,13 @@ struct ps_session {
 	size_t nr_streams;
 	struct ps_ring *rings;
 	size_t nr_rings;
-	int *ring_fds; // to poll, one a ring
+	int *ring_fds; // to poll, one a ring; ps_session_is_over changes them, -1: its threads are gone
 	bool has_lost_count; // PERF_FORMAT_LOST is there (Linux 6.0)
-	uint64_t id_base;	       // ids are dense: by_id[id - id_base]
-	struct ps_stream **by_id;      // holes are NULL
+	uint64_t id_base;	  // ids are dense: by_id[id - id_base]
+	struct ps_stream **by_id; // holes are NULL
 	size_t nr_by_id;
+	struct ps_stream **far; // those whose ids are too far from id_base, by id
+	size_t nr_far;
 	void *priv; // libperf's objects
 };
 
@@ -53,7 +55,8 @@ struct ps_session {
  *
  * Counters that this machine lacks are marked is_missing, with the reason, and logged once; with strict they are an
  * error. Where nothing remains, an error. A ring that the locked-memory quota refuses is tried smaller, with a
- * warning that names the knob.
+ * warning that names the knob. The soft limit of descriptors is raised to the hard one where it is too low, until the
+ * session is destroyed.
  */
 struct ps_error *ps_session_open(struct ps_source_list *sources, const struct ps_target *target,
 				 const struct ps_session_options *options,
@@ -63,11 +66,15 @@ void ps_session_destroy(struct ps_session *session);
 struct ps_error *ps_session_enable(struct ps_session *session);
 void ps_session_disable(struct ps_session *session);
 
+struct ps_stream *ps_session_find_far(const struct ps_session *session, uint64_t id);
+
 /** The stream of @id, NULL where unknown. */
 static inline struct ps_stream *ps_session_find(const struct ps_session *session, uint64_t id)
 {
 	uint64_t at = id - session->id_base;
-	return PS_LIKELY(at < session->nr_by_id) ? session->by_id[at] : NULL;
+	if (PS_LIKELY(at < session->nr_by_id))
+		return session->by_id[at];
+	return PS_UNLIKELY(session->nr_far) ? ps_session_find_far(session, id) : NULL;
 }
 
 /** A source's counts over all its descriptors. */
@@ -75,17 +82,25 @@ struct ps_count {
 	uint64_t value;
 	uint64_t enabled_ns, running_ns; // sums; running < enabled: multiplexed
 	uint64_t lost;			 // samples that found no room (0 without PERF_FORMAT_LOST)
-	bool is_valid;			 // false: missing, or not one read succeeded
+	bool is_valid;			 // false: missing, or a read failed, so that the sum would be too small
 };
 
-/** Read the counts of @source now. */
+/**
+ * Read the counts of @source now. They are not scaled. A pinned event that the PMU could not take for good makes them
+ * invalid.
+ */
 void ps_session_count(const struct ps_session *session, const struct ps_source *source,
 		      struct ps_count *ret);
 
 /** Read the lost count of each stream into it. */
 void ps_session_read_lost(struct ps_session *session);
 
-/** Whether nothing can come any more: every target thread is gone (POLLHUP on all rings). */
+/**
+ * Whether nothing can come any more: every target thread is gone (POLLHUP on all rings). False for other targets.
+ *
+ * To be called when poll tells POLLHUP: a ring that several threads share then gets the descriptor of one that lives
+ * in ring_fds, or -1, which poll passes over, so that poll does not return for a thread that is gone.
+ */
 bool ps_session_is_over(const struct ps_session *session);
 
 #endif

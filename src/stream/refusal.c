@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+#include "internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <perfscope/pmu.h>
+#include <sys/resource.h>
+
+#define PARANOID_PATH "/proc/sys/kernel/perf_event_paranoid"
+
+/** What stands in for a hardware counter where there is none; NULL: nothing does. */
+static const char *nearest_hardware(uint64_t config)
+{
+	switch (config & UINT32_MAX) {
+	case PERF_COUNT_HW_CPU_CYCLES:
+	case PERF_COUNT_HW_REF_CPU_CYCLES:
+	case PERF_COUNT_HW_BUS_CYCLES:
+		return "cpu-clock";
+	case PERF_COUNT_HW_CACHE_REFERENCES:
+	case PERF_COUNT_HW_CACHE_MISSES:
+		return "page-faults";
+	default:
+		return "task-clock";
+	}
+}
+
+static const char *nearest_counter(const struct perf_event_attr *attr)
+{
+	switch (attr->type) {
+	case PERF_TYPE_HARDWARE:
+		return nearest_hardware(attr->config);
+	case PERF_TYPE_HW_CACHE:
+		return "page-faults";
+	case PERF_TYPE_RAW:
+		return "task-clock";
+	default:
+		return NULL;
+	}
+}
+
+static bool is_missing_errno(int os_errno)
+{
+	return os_errno == ENOENT || os_errno == ENODEV || os_errno == ENXIO ||
+	       os_errno == EOPNOTSUPP;
+}
+
+bool ps_refusal_is_missing(int os_errno, const struct perf_event_attr *attr,
+			   const char **ret_reason, const char **ret_nearest)
+{
+	const char *reason = NULL;
+	switch (attr->type) {
+	case PERF_TYPE_TRACEPOINT:
+	case PERF_TYPE_BREAKPOINT:
+		return false;
+	case PERF_TYPE_SOFTWARE:
+		if (is_missing_errno(os_errno))
+			reason = "this kernel has no such event";
+		break;
+	case PERF_TYPE_HARDWARE:
+	case PERF_TYPE_HW_CACHE:
+	case PERF_TYPE_RAW:
+		if (!is_missing_errno(os_errno) && os_errno != EINVAL)
+			break;
+		if (!ps_pmu_has_hardware())
+			reason = "no hardware PMU here";
+		else if (os_errno == EINVAL && !attr->disabled)
+			reason = "its group does not fit on the hardware PMU";
+		else
+			reason = "the hardware PMU here has no such event";
+		break;
+	default:
+		if (is_missing_errno(os_errno))
+			reason = "this PMU has no such event";
+		else if (os_errno == EINVAL)
+			reason = "this PMU refuses the event for this target";
+	}
+	if (!reason)
+		return false;
+	*ret_reason = reason;
+	*ret_nearest = nearest_counter(attr);
+	return true;
+}
+
+static bool read_paranoid(int *ret)
+{
+	_cleanup_fclose_ FILE *file = fopen(PARANOID_PATH, "re");
+	return file && fscanf(file, "%d", ret) == 1;
+}
+
+/** The highest perf_event_paranoid at which a user without CAP_PERFMON may open @attr at @place. */
+static int allowed_paranoid(const struct perf_event_attr *attr, const struct ps_place *place)
+{
+	if (attr->type == PERF_TYPE_TRACEPOINT && attr->sample_type & PERF_SAMPLE_RAW)
+		return -1;
+	if (place->tid < 0)
+		return 0;
+	return attr->exclude_kernel ? 2 : 1;
+}
+
+static struct ps_error *permission_error(int os_errno, const char *where,
+					 const struct perf_event_attr *attr,
+					 const struct ps_place *place)
+{
+	int paranoid, allowed = allowed_paranoid(attr, place);
+	if (!read_paranoid(&paranoid))
+		return ps_error_format(PS_ERROR_PERMISSION,
+				       "open %s: permission denied (needs CAP_PERFMON or root; "
+				       "perf_event_paranoid cannot be read)",
+				       where);
+	if (paranoid > allowed) {
+		const char *without_kernel =
+			allowed == 1 && paranoid == 2
+				? ", or :u behind the event, without the kernel"
+				: "";
+		return ps_error_format(PS_ERROR_PERMISSION,
+				       "open %s: permission denied (perf_event_paranoid is %d; "
+				       "needs CAP_PERFMON or root, or sysctl "
+				       "kernel.perf_event_paranoid=%d%s)",
+				       where, paranoid, allowed, without_kernel);
+	}
+	if (os_errno == EACCES && place->tid > 0)
+		return ps_error_format(PS_ERROR_PERMISSION,
+				       "open %s: permission denied (the thread is another user's; "
+				       "needs CAP_PERFMON or root)",
+				       where);
+	return ps_error_format(
+		PS_ERROR_PERMISSION,
+		"open %s: permission denied (perf_event_paranoid is %d and allows it, "
+		"but a container or security module does not; needs CAP_PERFMON there)",
+		where, paranoid);
+}
+
+static struct ps_error *descriptors_error(const char *where, uint64_t nr_wanted)
+{
+	struct rlimit limit = { 0 };
+	getrlimit(RLIMIT_NOFILE, &limit);
+	return ps_error_format(PS_ERROR_LIMIT,
+			       "open %s: too many open files (RLIMIT_NOFILE is %" PRIu64
+			       ", these events need %" PRIu64
+			       "; raise it with ulimit -n, or choose "
+			       "fewer events or CPUs)",
+			       where, (uint64_t)limit.rlim_cur, nr_wanted);
+}
+
+static struct ps_error *invalid_error(const char *where, const struct perf_event_attr *attr)
+{
+	if (attr->inherit && attr->read_format & PERF_FORMAT_GROUP)
+		return ps_error_format(
+			PS_ERROR_UNSUPPORTED,
+			"open %s: this kernel cannot read a group that children inherit "
+			"(Linux 6.12 can; leave out --inherit or the braces)",
+			where);
+	if (attr->inherit_thread)
+		return ps_error_format(
+			PS_ERROR_UNSUPPORTED,
+			"open %s: the kernel refuses it for new threads alone (before "
+			"Linux 5.13 it cannot; try --inherit)",
+			where);
+	return ps_error_format(PS_ERROR_UNSUPPORTED,
+			       "open %s: the kernel refuses these attributes (Invalid argument)",
+			       where);
+}
+
+/** "cycles on cpu 3 of thread 12"; the caller frees it. */
+static char *where_text(const char *name, const struct ps_place *place)
+{
+	char cpu[32] = "", tid[32] = "";
+	if (place->cpu >= 0)
+		snprintf(cpu, sizeof(cpu), " on cpu %d", place->cpu);
+	if (place->tid >= 0)
+		snprintf(tid, sizeof(tid), " of thread %d", place->tid);
+	char *text;
+	const char *cgroup = place->cgroup_fd >= 0 ? " in the cgroup" : "";
+	return asprintf(&text, "%s%s%s%s", name, cpu, tid, cgroup) < 0 ? NULL : text;
+}
+
+struct ps_error *ps_refusal_error(int os_errno, const char *name,
+				  const struct perf_event_attr *attr, const struct ps_place *place,
+				  uint64_t nr_wanted)
+{
+	_cleanup_free_ char *where = where_text(name, place);
+	if (!where)
+		return &ps_enomem;
+	switch (os_errno) {
+	case EACCES:
+	case EPERM:
+		return permission_error(os_errno, where, attr, place);
+	case EMFILE:
+		return descriptors_error(where, nr_wanted);
+	case EINVAL:
+		return invalid_error(where, attr);
+	case ENOSPC:
+		if (attr->type == PERF_TYPE_BREAKPOINT)
+			return ps_error_format(PS_ERROR_LIMIT,
+					       "open %s: all breakpoint registers are in use "
+					       "(choose fewer mem: events)",
+					       where);
+		break;
+	case EBUSY:
+		return ps_error_format(
+			PS_ERROR_LIMIT,
+			"open %s: another tool uses the PMU exclusively (end it first)", where);
+	}
+	return ps_error_os(os_errno, "open %s", where);
+}

@@ -10,8 +10,13 @@ LINUX_SOURCE ?= $(lastword $(sort $(wildcard /usr/src/linux-source-*.tar.xz)))
 LIBPERF_DIR := $(BUILD)/linux
 LIBPERF_TOOLS := $(LIBPERF_DIR)/tools
 LIBPERF_CFLAGS := -isystem $(LIBPERF_TOOLS)/lib/perf/include
+# libperf offers descriptors and groups only in its internal headers, which need the kernel's own <linux/list.h> and the like.
+LIBPERF_INTERNAL_CFLAGS := -isystem $(LIBPERF_TOOLS)/include \
+	$(if $(filter x86_64 i%86,$(shell uname -m)),-isystem $(LIBPERF_TOOLS)/arch/x86/include)
 LIBPERF_LIBS := $(LIBPERF_DIR)/libperf/libperf.a $(LIBPERF_DIR)/libapi/libapi.a
 LIBPERF_TARGETS := $(LIBPERF_LIBS)
+
+$(BUILD)/obj/stream/session.o: CPPFLAGS += $(LIBPERF_INTERNAL_CFLAGS)
 
 $(LIBPERF_DIR)/unpacked: $(LINUX_SOURCE)
 	@test -n "$(LINUX_SOURCE)" || { echo "perfscope: no kernel source for libperf; run: make deps"; exit 1; }

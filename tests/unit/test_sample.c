@@ -241,6 +241,8 @@ TEST(sample, parts_that_depend_on_more_than_their_bit_have_their_size)
 	check_exact(attr, 5, words);
 	attr = (struct perf_event_attr){ .sample_type = PERF_SAMPLE_STACK_USER };
 	check_exact(attr, 1, (uint64_t[]){ 0 });
+	attr.sample_type = PERF_SAMPLE_RAW | PERF_SAMPLE_AUX;
+	check_exact(attr, 4, (uint64_t[]){ 5, 0, 8, 0 }); // raw data is filled up
 	attr.sample_type = PERF_SAMPLE_WEIGHT | PERF_SAMPLE_DATA_SRC;
 	check_exact(attr, 2, words);
 }

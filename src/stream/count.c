@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+#include <perfscope/session.h>
+
+// The kernel refuses to open a group whose read would be larger than this.
+#define MAX_WORDS (16 * 1024 / sizeof(uint64_t))
+
+/** What one descriptor tells of its own event. */
+struct reading {
+	uint64_t value, enabled_ns, running_ns, lost;
+};
+
+/** Take the entry of @id from a group's @words; false: it is not in them. */
+static bool find_member(const uint64_t *words, size_t nr_words, uint64_t id, bool has_lost,
+			struct reading *ret)
+{
+	uint64_t nr_entries = words[0];
+	size_t nr_each = has_lost ? 3 : 2;
+	ret->enabled_ns = words[1];
+	ret->running_ns = words[2];
+	for (size_t i = 0, at = 3; i < nr_entries && at + nr_each <= nr_words; i++, at += nr_each) {
+		if (words[at + 1] != id)
+			continue;
+		ret->value = words[at];
+		ret->lost = has_lost ? words[at + 2] : 0;
+		return true;
+	}
+	return false;
+}
+
+/** Read @stream's descriptor. Each is opened with both times and the id (session.c). */
+static bool read_stream(const struct ps_stream *stream, struct reading *ret)
+{
+	uint64_t words[MAX_WORDS];
+	ssize_t size = read(stream->fd, words, sizeof(words));
+	// 0 bytes: a pinned event that the PMU could not take.
+	if (size < 4 * (ssize_t)sizeof(*words))
+		return false;
+	bool has_lost = stream->layout.read_format & PERF_FORMAT_LOST;
+	if (stream->layout.read_format & PERF_FORMAT_GROUP)
+		return find_member(words, size / sizeof(*words), stream->id, has_lost, ret);
+	*ret = (struct reading){ words[0], words[1], words[2], 0 };
+	if (has_lost && size >= 5 * (ssize_t)sizeof(*words))
+		ret->lost = words[4];
+	return true;
+}
+
+/** Where @stream stands in the order of streams: the session's own, then by source. */
+static size_t stream_rank(const struct ps_stream *stream)
+{
+	return stream->source ? stream->source->index + 1 : 0;
+}
+
+/** The first stream of @source, or where it would be. */
+static size_t find_first(const struct ps_session *session, const struct ps_source *source)
+{
+	size_t low = 0, high = session->nr_streams;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (stream_rank(&session->streams[middle]) < source->index + 1)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+void ps_session_count(const struct ps_session *session, const struct ps_source *source,
+		      struct ps_count *ret)
+{
+	*ret = (struct ps_count){ 0 };
+	bool has_failed = false;
+	for (size_t i = find_first(session, source); i < session->nr_streams; i++) {
+		const struct ps_stream *stream = &session->streams[i];
+		struct reading reading;
+		if (stream->source != source)
+			break;
+		if (!read_stream(stream, &reading)) {
+			has_failed = true;
+			continue;
+		}
+		ret->value += reading.value;
+		ret->enabled_ns += reading.enabled_ns;
+		ret->running_ns += reading.running_ns;
+		ret->lost += reading.lost;
+		ret->is_valid = true;
+	}
+	ret->is_valid &= !has_failed;
+}
+
+void ps_session_read_lost(struct ps_session *session)
+{
+	if (!session->has_lost_count)
+		return;
+	for (size_t i = 0; i < session->nr_streams; i++) {
+		struct reading reading;
+		if (read_stream(&session->streams[i], &reading))
+			session->streams[i].lost = reading.lost;
+	}
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+#include "internal.h"
+
+#include <errno.h>
+#include <perfscope/log.h>
+#include <sys/ioctl.h>
+
+static bool is_cpu_online(int cpu)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online", cpu);
+	_cleanup_fclose_ FILE *file = fopen(path, "re");
+	int is_online = 1; // CPUs that cannot go offline have no such file
+	return !file || fscanf(file, "%d", &is_online) != 1 || is_online;
+}
+
+bool ps_place_is_gone(struct ps_place *place, int os_errno)
+{
+	if (place->is_gone)
+		return true;
+	if (os_errno == ESRCH && place->tid > 0) {
+		ps_log(PS_LOG_INFO, "thread %d has ended, it is left out", place->tid);
+		place->is_gone = true;
+	} else if ((os_errno == ENODEV || os_errno == EINVAL) && place->cpu >= 0 &&
+		   !is_cpu_online(place->cpu)) {
+		ps_log(PS_LOG_WARNING, "cpu %d went offline, it is left out", place->cpu);
+		place->is_gone = true;
+	}
+	return place->is_gone;
+}
+
+int ps_stream_share_ring(struct ps_session *session, struct ps_stream *stream, uint32_t index)
+{
+	stream->ring = index;
+	if (ioctl(stream->fd, PERF_EVENT_IOC_SET_OUTPUT, session->ring_fds[index]))
+		return errno;
+	return 0;
+}
+
+/** Log that @source is missing, or make it an error. */
+static struct ps_error *report_missing(const struct ps_session *session,
+				       const struct ps_source *source)
+{
+	if (ps_opened_of(session)->strict)
+		return ps_error_hint(ps_error_format(PS_ERROR_UNSUPPORTED, "%s: %s", source->label,
+						     source->missing_reason),
+				     "--strict");
+	// "no hardware PMU here; nearest: cpu-clock"
+	const char *reason = source->missing_reason;
+	int length = strcspn(reason, ";");
+	ps_log(PS_LOG_WARNING, "%s: %.*s, it reads None%s", source->label, length, reason,
+	       reason + length);
+	return NULL;
+}
+
+static struct ps_error *mark_missing(const struct ps_session *session, struct ps_source *source,
+				     const char *reason, const char *nearest)
+{
+	char *text;
+	if (asprintf(&text, "%s%s%s", reason, nearest ? "; nearest: " : "",
+		     nearest ? nearest : "") < 0)
+		return &ps_enomem;
+	free(source->missing_reason);
+	source->missing_reason = text;
+	source->is_missing = true;
+	return report_missing(session, source);
+}
+
+/** Which CPUs a source is restricted to. */
+struct cpu_list {
+	int *cpus; // NULL: none in particular
+	size_t nr;
+};
+
+static bool cpu_list_has(const struct cpu_list *list, int cpu)
+{
+	for (size_t i = 0; i < list->nr; i++) {
+		if (list->cpus[i] == cpu)
+			return true;
+	}
+	return !list->cpus;
+}
+
+/** What a descriptor needs beside being open: its ring and its filter. */
+static struct ps_error *finish_stream(struct ps_session *session, struct ps_stream *stream)
+{
+	const struct ps_source *source = stream->source;
+	int os_errno =
+		source->is_sampling ? ps_stream_share_ring(session, stream, stream->ring) : 0;
+	if (os_errno)
+		return ps_error_os(os_errno, "%s: write into the ring of cpu %d", source->name,
+				   stream->cpu);
+	return source->filter ? ps_filter_apply(source, stream->fd) : NULL;
+}
+
+/** Open @source at all places of @list; @leaders: by place, the first of its group. */
+static struct ps_error *open_places(struct ps_session *session, struct ps_source *source,
+				    const struct cpu_list *list, struct ps_stream **leaders)
+{
+	struct ps_opened *opened = ps_opened_of(session);
+	size_t nr_before = session->nr_streams;
+	const char *reason = NULL, *nearest = NULL;
+	bool is_placed = false;
+	for (size_t i = 0; i < opened->places.nr_places; i++) {
+		struct ps_place *place = &opened->places.places[i];
+		if (!cpu_list_has(list, place->cpu))
+			continue;
+		is_placed = true;
+		if (place->is_gone)
+			continue;
+		struct ps_stream *leader = source->group ? leaders[i] : NULL;
+		struct perf_event_attr attr = ps_attr_prepare(&source->attr, source->is_sampling,
+							      !leader, &opened->context);
+		int status = ps_stream_open(session, source, &attr, place, leader);
+		// A counter may be there on some CPUs only.
+		if (status < 0 && (ps_place_is_gone(place, -status) ||
+				   ps_refusal_is_missing(-status, &attr, &reason, &nearest)))
+			continue;
+		if (status < 0)
+			return ps_refusal_error(-status, source->name, &attr, place,
+						opened->max_streams);
+		struct ps_stream *stream = &session->streams[session->nr_streams - 1];
+		leaders[i] = leader ? leader : stream;
+		struct ps_error *error = finish_stream(session, stream);
+		if (error)
+			return error;
+	}
+	if (!is_placed)
+		return ps_error_format(PS_ERROR_USAGE, "%s: cpus=%s: none of these is observed",
+				       source->name, source->cpus);
+	if (session->nr_streams > nr_before || !reason)
+		return NULL;
+	return mark_missing(session, source, reason, nearest);
+}
+
+static struct ps_error *open_source(struct ps_session *session, struct ps_source *source,
+				    struct ps_stream **leaders)
+{
+	if (source->is_missing)
+		return report_missing(session, source);
+	struct cpu_list list = { 0 };
+	if (source->cpus) {
+		struct ps_error *error = ps_parse_cpu_list(source->cpus, &list.cpus, &list.nr);
+		if (error)
+			return ps_error_context(error, "%s: cpus=%s", source->name, source->cpus);
+	}
+	struct ps_error *error = open_places(session, source, &list, leaders);
+	free(list.cpus);
+	return error;
+}
+
+/** An error where not one source has a descriptor. */
+static struct ps_error *check_any_open(const struct ps_session *session)
+{
+	if (session->nr_streams && session->streams[session->nr_streams - 1].source)
+		return NULL;
+	for (size_t i = 0; i < session->sources->nr_sources; i++) {
+		const struct ps_source *source = session->sources->sources[i];
+		if (source->is_missing)
+			return ps_error_format(PS_ERROR_UNSUPPORTED,
+					       "not one event can be opened (%s: %s)",
+					       source->label, source->missing_reason);
+	}
+	if (ps_opened_of(session)->is_threads)
+		return ps_error_format(PS_ERROR_NOT_FOUND,
+				       "not one event can be opened: the threads have ended");
+	return ps_error_format(
+		PS_ERROR_NOT_FOUND,
+		"not one event can be opened: none of its CPUs is online and observed");
+}
+
+struct ps_error *ps_sources_open(struct ps_session *session)
+{
+	size_t nr_places = ps_opened_of(session)->places.nr_places;
+	_cleanup_free_ struct ps_stream **leaders = calloc(nr_places + 1, sizeof(*leaders));
+	if (!leaders)
+		return &ps_enomem;
+	unsigned int group = 0; // members of a group stand side by side
+	for (size_t i = 0; i < session->sources->nr_sources; i++) {
+		struct ps_source *source = session->sources->sources[i];
+		if (source->group != group)
+			memset(leaders, 0, nr_places * sizeof(*leaders));
+		group = source->group;
+		struct ps_error *error = open_source(session, source, leaders);
+		if (error)
+			return error;
+	}
+	return check_any_open(session);
+}

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The one file of the room that knows libperf. libperf opens the descriptors, one perf_evsel per event and place:
+ * opened over all places at once, a CPU that went offline would close them all. It has no way to open events on a
+ * cgroup, so those are opened here. The rings are mapped here too: libperf's maps want its own descriptors, and a
+ * reader's copy buffer of 4 KiB each beside ours.
+ */
+#include "internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <internal/evsel.h>
+#include <internal/xyarray.h>
+#include <inttypes.h>
+#include <perf/cpumap.h>
+#include <perf/evsel.h>
+#include <perf/threadmap.h>
+#include <perfscope/log.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#define DEFAULT_RING_BYTES (4ULL << 20)
+#define MIN_DEFAULT_RING_BYTES (64ULL << 10)
+// The kernel keeps the addresses of a ring's pages in one allocation.
+#define MAX_RING_BYTES (1ULL << 30)
+#define DEFAULT_WATERMARK_PERCENT 25
+
+static uint64_t page_bytes(void)
+{
+	return sysconf(_SC_PAGESIZE);
+}
+
+// Descriptors
+
+static struct ps_error *place_make_maps(struct ps_place *place)
+{
+	char cpu[16];
+	snprintf(cpu, sizeof(cpu), "%d", place->cpu);
+	place->cpu_map = place->cpu < 0 ? perf_cpu_map__dummy_new() : perf_cpu_map__new(cpu);
+	place->thread_map = perf_thread_map__new_dummy();
+	if (!place->cpu_map || !place->thread_map)
+		return &ps_enomem;
+	perf_thread_map__set_pid(place->thread_map, 0, place->tid);
+	return NULL;
+}
+
+/** Open @attr at @place by libperf; the descriptor or -errno. */
+static int open_evsel(struct perf_event_attr *attr, const struct ps_place *place,
+		      struct perf_evsel *leader, struct perf_evsel **ret)
+{
+	struct perf_evsel *evsel = perf_evsel__new(attr);
+	if (!evsel)
+		return -ENOMEM;
+	if (leader)
+		evsel->leader = leader;
+	int status = perf_evsel__open(evsel, place->cpu_map, place->thread_map);
+	if (status < 0) {
+		perf_evsel__delete(evsel);
+		return status;
+	}
+	*ret = evsel;
+	int fd = *(int *)xyarray__entry(evsel->fd, 0, 0);
+	// libperf opens without PERF_FLAG_FD_CLOEXEC.
+	fcntl(fd, F_SETFD, FD_CLOEXEC);
+	return fd;
+}
+
+static int open_cgroup(struct perf_event_attr *attr, const struct ps_place *place, int leader_fd)
+{
+	int fd = syscall(SYS_perf_event_open, attr, place->cgroup_fd, place->cpu, leader_fd,
+			 PERF_FLAG_PID_CGROUP | PERF_FLAG_FD_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/** Raise the soft limit of descriptors to the hard one. False: it is there already. */
+static bool raise_nofile(struct ps_opened *opened)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= limit.rlim_max)
+		return false;
+	struct rlimit raised = { limit.rlim_max, limit.rlim_max };
+	if (setrlimit(RLIMIT_NOFILE, &raised))
+		return false;
+	opened->saved_nofile = limit;
+	opened->is_nofile_raised = true;
+	return true;
+}
+
+static void restore_nofile(struct ps_opened *opened)
+{
+	if (opened->is_nofile_raised)
+		setrlimit(RLIMIT_NOFILE, &opened->saved_nofile);
+	opened->is_nofile_raised = false;
+}
+
+int ps_stream_open(struct ps_session *session, struct ps_source *source,
+		   struct perf_event_attr *attr, const struct ps_place *place,
+		   const struct ps_stream *leader)
+{
+	struct ps_opened *opened = ps_opened_of(session);
+	struct perf_evsel **evsel = &opened->evsels[session->nr_streams];
+	int fd;
+	do {
+		if (place->cgroup_fd >= 0)
+			fd = open_cgroup(attr, place, leader ? leader->fd : -1);
+		else
+			fd = open_evsel(attr, place,
+					leader ? opened->evsels[leader - session->streams] : NULL,
+					evsel);
+	} while (fd == -EMFILE && raise_nofile(opened));
+	if (fd < 0)
+		return fd;
+	struct ps_stream *stream = &session->streams[session->nr_streams++];
+	*stream = (struct ps_stream){
+		.source = source,
+		.fd = fd,
+		.cpu = place->cpu,
+		.tid = place->tid,
+		.ring = place->mapped,
+	};
+	ps_sample_layout_init(&stream->layout, attr);
+	return ioctl(fd, PERF_EVENT_IOC_ID, &stream->id) ? -errno : 0;
+}
+
+static void close_streams(struct ps_session *session)
+{
+	struct ps_opened *opened = ps_opened_of(session);
+	while (session->nr_streams) {
+		size_t last = --session->nr_streams;
+		struct perf_evsel *evsel = opened->evsels[last];
+		opened->evsels[last] = NULL;
+		if (!evsel) {
+			close(session->streams[last].fd);
+			continue;
+		}
+		perf_evsel__close(evsel);
+		perf_evsel__delete(evsel);
+	}
+}
+
+// Rings
+
+static void unmap_rings(struct ps_session *session)
+{
+	for (size_t i = 0; i < session->nr_rings; i++) {
+		struct ps_ring *ring = &session->rings[i];
+		if (ring->page)
+			munmap(ring->page, ring->mask + 1 + page_bytes());
+		ps_ring_deinit(ring);
+	}
+	session->nr_rings = 0;
+}
+
+/** Map @stream's ring; 0 or an errno. */
+static int map_ring(struct ps_session *session, struct ps_stream *stream)
+{
+	uint64_t size = ps_opened_of(session)->ring_bytes;
+	void *page =
+		mmap(NULL, size + page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, stream->fd, 0);
+	if (page == MAP_FAILED)
+		return errno;
+	stream->ring = session->nr_rings++;
+	session->ring_fds[stream->ring] = stream->fd;
+	return ps_ring_init(&session->rings[stream->ring], page, size, stream->cpu) ? 0 : ENOMEM;
+}
+
+/** Open the session's own event at each place, and the rings on them. *@ret_errno: with which a ring was refused. */
+static struct ps_error *try_rings(struct ps_session *session, int *ret_errno)
+{
+	struct ps_opened *opened = ps_opened_of(session);
+	const struct ps_source *first = session->sources->sources[0]; // whose name messages say
+	_cleanup_free_ uint32_t *next_of = calloc(opened->places.nr_rings, sizeof(*next_of));
+	if (!next_of)
+		return &ps_enomem;
+	opened->context.watermark_bytes = opened->ring_bytes / 100.0 * opened->watermark_percent;
+	struct perf_event_attr attr = ps_attr_side_band(opened->want_tasks, &opened->context);
+	*ret_errno = 0;
+	for (size_t i = 0; i < opened->places.nr_places && !*ret_errno; i++) {
+		struct ps_place *place = &opened->places.places[i];
+		if (place->is_gone)
+			continue;
+		int status = ps_stream_open(session, NULL, &attr, place, NULL);
+		if (status < 0 && ps_place_is_gone(place, -status))
+			continue;
+		if (status < 0)
+			return ps_refusal_error(-status, first->name, &first->attr, place,
+						opened->max_streams);
+		struct ps_stream *stream = &session->streams[session->nr_streams - 1];
+		uint32_t *next = &next_of[place->ring]; // 1 + the index of its ring, 0: none yet
+		*ret_errno = *next ? ps_stream_share_ring(session, stream, *next - 1)
+				   : map_ring(session, stream);
+		place->mapped = stream->ring;
+		*next = stream->ring + 1;
+	}
+	return NULL;
+}
+
+static void warn_small_rings(const struct ps_opened *opened, uint64_t wanted, int os_errno)
+{
+	ps_log(PS_LOG_WARNING,
+	       "rings of %" PRIu64 "K are refused (%s), %" PRIu64
+	       "K are used, more may be lost; raise sysctl kernel.perf_event_mlock_kb or "
+	       "ulimit -l, or choose a smaller -m",
+	       wanted >> 10, os_errno == ENOMEM ? "out of memory" : "the locked-memory quota",
+	       opened->ring_bytes >> 10);
+}
+
+/** Open the rings; the size is halved for as long as the kernel refuses it. */
+static struct ps_error *open_rings(struct ps_session *session)
+{
+	struct ps_opened *opened = ps_opened_of(session);
+	uint64_t wanted = opened->ring_bytes;
+	for (int last_errno = 0, os_errno;; opened->ring_bytes /= 2, last_errno = os_errno) {
+		struct ps_error *error = try_rings(session, &os_errno);
+		if (error)
+			return error;
+		if (!os_errno && last_errno)
+			warn_small_rings(opened, wanted, last_errno);
+		if (!os_errno)
+			return NULL;
+		unmap_rings(session);
+		close_streams(session);
+		bool is_quota = os_errno == EPERM || os_errno == ENOMEM;
+		if (!is_quota || opened->ring_bytes <= page_bytes())
+			return ps_error_hint(ps_error_os(os_errno, "map rings of %" PRIu64 "K",
+							 opened->ring_bytes >> 10),
+					     "locked memory: sysctl kernel.perf_event_mlock_kb, "
+					     "ulimit -l");
+	}
+}
+
+// Session
+
+/** Whether the kernel counts for each event what found no room: PERF_FORMAT_LOST, Linux 6.0. */
+static bool probe_lost_count(void)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_DUMMY,
+		.read_format = PERF_FORMAT_LOST,
+		.disabled = 1,
+		.exclude_kernel = 1,
+	};
+	_cleanup_close_ int fd =
+		syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	return fd >= 0;
+}
+
+static bool has_sampling(const struct ps_source_list *sources)
+{
+	for (size_t i = 0; i < sources->nr_sources; i++) {
+		if (sources->sources[i]->is_sampling && !sources->sources[i]->is_missing)
+			return true;
+	}
+	return false;
+}
+
+/** The size of each ring: as asked, rounded up to a power of two, or less than the default where there are many. */
+static uint64_t choose_ring_bytes(const struct ps_session_options *options,
+				  const struct ps_source_list *sources, size_t nr_rings)
+{
+	uint64_t size = page_bytes();
+	if (options->ring_bytes) {
+		while (size < options->ring_bytes)
+			size *= 2;
+		return size;
+	}
+	if (!has_sampling(sources))
+		return MIN_DEFAULT_RING_BYTES;
+	// A ring per thread: a thousand of them need not hold 4 MiB each.
+	size = DEFAULT_RING_BYTES;
+	while (size > MIN_DEFAULT_RING_BYTES && size * nr_rings > MAX_RING_BYTES)
+		size /= 2;
+	return size;
+}
+
+static struct ps_error *allocate(struct ps_session *session,
+				 const struct ps_session_options *options,
+				 const struct ps_target *target)
+{
+	struct ps_opened *opened = ps_opened_of(session);
+	struct ps_error *error = ps_places_plan(target, session->sources, &opened->places);
+	if (error)
+		return error;
+	for (size_t i = 0; i < opened->places.nr_places; i++) {
+		error = place_make_maps(&opened->places.places[i]);
+		if (error)
+			return error;
+	}
+	size_t nr_rings = opened->places.nr_rings;
+	opened->max_streams = opened->places.nr_places * (session->sources->nr_sources + 1);
+	opened->ring_bytes = choose_ring_bytes(options, session->sources, nr_rings);
+	session->rings = calloc(nr_rings + 1, sizeof(*session->rings));
+	session->ring_fds = calloc(nr_rings + 1, sizeof(*session->ring_fds));
+	session->streams = calloc(opened->max_streams + 1, sizeof(*session->streams));
+	opened->evsels = calloc(opened->max_streams + 1, sizeof(*opened->evsels));
+	if (!session->rings || !session->ring_fds || !session->streams || !opened->evsels)
+		return &ps_enomem;
+	return NULL;
+}
+
+static struct ps_error *open_all(struct ps_session *session, const struct ps_target *target,
+				 const struct ps_session_options *options)
+{
+	struct ps_opened *opened = ps_opened_of(session);
+	if (options->ring_bytes > MAX_RING_BYTES)
+		return ps_error_format(PS_ERROR_USAGE,
+				       "rings of %" PRIu64 "K: the kernel makes none above %" PRIu64
+				       "K; choose a smaller -m",
+				       options->ring_bytes >> 10, (uint64_t)MAX_RING_BYTES >> 10);
+	struct ps_error *error = ps_clock_open(&session->clock, options->clock);
+	if (error)
+		return error;
+	error = allocate(session, options, target);
+	if (error)
+		return error;
+	session->has_lost_count = opened->context.has_lost_count = probe_lost_count();
+	// The rings of threads are kept also where nothing is sampled: they tell the end of the threads.
+	if (opened->is_threads || opened->want_tasks || has_sampling(session->sources))
+		error = open_rings(session);
+	if (!error)
+		error = ps_sources_open(session);
+	return error ? error : ps_ids_build(session);
+}
+
+struct ps_error *ps_session_open(struct ps_source_list *sources, const struct ps_target *target,
+				 const struct ps_session_options *options, struct ps_session **ret)
+{
+	if (!sources->nr_sources)
+		return ps_error_format(PS_ERROR_USAGE, "there is no event to open");
+	struct ps_session *session = calloc(1, sizeof(*session));
+	struct ps_opened *opened = calloc(1, sizeof(*opened));
+	if (!session || !opened) {
+		free(session);
+		free(opened);
+		return &ps_enomem;
+	}
+	session->sources = sources;
+	session->clock.perf_fd = -1;
+	session->priv = opened;
+	opened->is_threads = target->kind == PS_TARGET_THREADS;
+	opened->is_enabled_by_exec = opened->is_threads && target->is_workload;
+	opened->want_tasks = options->want_tasks;
+	opened->strict = options->strict;
+	opened->watermark_percent =
+		options->watermark_percent ? options->watermark_percent : DEFAULT_WATERMARK_PERCENT;
+	opened->context.clock = &session->clock;
+	opened->context.target = target;
+	struct ps_error *error = open_all(session, target, options);
+	if (error) {
+		ps_session_destroy(session);
+		return error;
+	}
+	opened->context.target = NULL; // the caller's
+	*ret = session;
+	return NULL;
+}
+
+void ps_session_destroy(struct ps_session *session)
+{
+	if (!session)
+		return;
+	struct ps_opened *opened = ps_opened_of(session);
+	ps_ids_deinit(session);
+	unmap_rings(session);
+	close_streams(session);
+	for (size_t i = 0; i < opened->places.nr_places; i++) {
+		perf_cpu_map__put(opened->places.places[i].cpu_map);
+		perf_thread_map__put(opened->places.places[i].thread_map);
+	}
+	restore_nofile(opened);
+	ps_clock_close(&session->clock);
+	free(opened->places.places);
+	free(opened->evsels);
+	free(opened);
+	free(session->streams);
+	free(session->ring_fds);
+	free(session->rings);
+	free(session);
+}

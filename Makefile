@@ -37,6 +37,11 @@ $(foreach room,$(PYTHON_ROOMS),$(call objects,$(room))): CPPFLAGS += $(PYTHON_CF
 $(foreach room,stream count,$(call objects,$(room))): CPPFLAGS += $(LIBPERF_CFLAGS)
 $(foreach room,stream count,$(call objects,$(room))): $(LIBPERF_TARGETS)
 
+$(BUILD)/generated/perfscope/docstrings.h: src/python/perfscope.pyi scripts/build/docstrings.py
+	@mkdir -p $(@D)
+	$(PYTHON) scripts/build/docstrings.py $< >$@
+$(call objects,python): $(BUILD)/generated/perfscope/docstrings.h
+
 $(BUILD)/obj/%.o: src/%.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(CPPFLAGS) -c -o $@ $<

@@ -19,11 +19,32 @@ enum ps_clock_kind {
 	PS_CLOCK_PERF, // the kernel's local_clock(), as perf record uses without -k
 };
 
+/** How `_time` shows a time of the clock: --clock-offset, --tsc. */
+struct ps_time_view {
+	int64_t offset_ns;
+	bool is_tsc; // show the time stamp counter: clock is PS_CLOCK_PERF and the rest is set
+	uint64_t time_zero; // of perf_event_mmap_page
+	uint32_t time_mult;
+	uint16_t time_shift;
+};
+
+/** What `_time` shows for @time_ns. Inverse of the conversion in linux/perf_event.h at time_zero. */
+static inline uint64_t ps_time_view(const struct ps_time_view *view, uint64_t time_ns)
+{
+	if (!view->is_tsc)
+		return time_ns + view->offset_ns;
+	uint64_t time = time_ns - view->time_zero;
+	uint64_t quotient = time / view->time_mult, remainder = time % view->time_mult;
+	return (quotient << view->time_shift) +
+	       (remainder << view->time_shift) / view->time_mult + view->offset_ns;
+}
+
 struct ps_clock {
 	enum ps_clock_kind kind;
 	int perf_fd;		    // PS_CLOCK_PERF: a disabled-free event whose time_enabled is read, else -1
 	int64_t perf_offset_ns;	    // PS_CLOCK_PERF: clock = time_enabled + this
 	int64_t realtime_offset_ns; // realtime = clock + this, as last measured
+	struct ps_time_view view;   // zero: as it is
 };
 
 /** The kind called @name ("monotonic", "perf", ...); PS_ERROR_USAGE with the names there are. */

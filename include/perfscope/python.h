@@ -7,8 +7,16 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <perfscope/cleanup.h>
 #include <perfscope/record.h>
 #include <perfscope/tasks.h>
+
+/** A guard for a reference that a local variable owns. */
+static inline void ps_pydecref_p(void *object)
+{
+	Py_XDECREF(*(PyObject **)object);
+}
+#define _cleanup_pydecref_ _cleanup_(ps_pydecref_p)
 
 PyMODINIT_FUNC PyInit_perfscope(void);
 

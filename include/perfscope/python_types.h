@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+/**
+ * The module's types and state, for src/python/ alone.
+ */
+#ifndef PERFSCOPE_PYTHON_TYPES_H
+#define PERFSCOPE_PYTHON_TYPES_H
+
+#include <perfscope/python.h>
+
+// Flags that 3.9 does not know; there, Py_tp_new is taken away by hand.
+#if PY_VERSION_HEX < 0x030A0000
+#define PS_TYPE_NOT_CALLABLE 0
+#define PS_TYPE_IMMUTABLE 0
+#else
+#define PS_TYPE_NOT_CALLABLE Py_TPFLAGS_DISALLOW_INSTANTIATION
+#define PS_TYPE_IMMUTABLE Py_TPFLAGS_IMMUTABLETYPE
+#endif
+
+#if PY_VERSION_HEX < 0x030A0000
+static inline int PyModule_AddObjectRef(PyObject *module, const char *name, PyObject *value)
+{
+	Py_XINCREF(value);
+	if (value && PyModule_AddObject(module, name, value) == 0)
+		return 0;
+	Py_XDECREF(value);
+	return -1;
+}
+#endif
+
+/** State of one module object. */
+struct ps_module_state {
+	PyTypeObject *event_type; // EventType
+	PyTypeObject *perf_event;
+	PyTypeObject *totals;
+	PyObject *perf_event_error;
+	PyObject *decode_error;
+	const struct ps_host *host; // borrowed, NULL outside a run
+};
+
+struct ps_module_state *ps_module_state(PyObject *module);
+
+/** A field that every event has; the one table of them (event_type.c). */
+enum ps_common_slot {
+	PS_SLOT_PID,
+	PS_SLOT_TID,
+	PS_SLOT_TIME,
+	PS_SLOT_CPU,
+	PS_SLOT_PERIOD,
+	PS_SLOT_EVENT,
+	PS_SLOT_REALTIME,
+	PS_SLOT_COMM,
+	PS_SLOT_CALLCHAIN,
+	PS_SLOT_COUNTERS,
+	PS_SLOT_RAW,
+	PS_NR_COMMON_SLOTS,
+};
+
+// Attribute names are interned, so most lookups end at a pointer compare in this small table.
+#define PS_NR_ATTRIBUTE_CACHE 64
+
+struct ps_attribute {
+	PyObject *name; // borrowed from by_dot
+	Py_ssize_t slot;
+};
+
+typedef struct PerfEvent PerfEvent;
+
+/** One kind of event: its schema, its names, its freelist. Slots: the common ones, then the schema's fields. */
+typedef struct {
+	PyObject_HEAD
+	PyObject *module; // owned
+	struct ps_schema *schema; // a reference
+	struct ps_sample_layout layout;
+	struct ps_time_view time_view;
+	int64_t realtime_offset_ns;
+	Py_ssize_t nr_slots;
+	PyObject *name;	    // str, _event
+	PyObject *by_dot;   // dict: str to slot, without methods
+	PyObject *by_key;   // dict: str to slot
+	PyObject *keys;	    // tuple of str: each name once, in order of slots
+	Py_ssize_t *key_slots; // slot of each of keys
+	PyObject *empty;    // dict of all keys, for to_dict
+	PyObject *counters; // dict: id to label of the group's streams; NULL: no group
+	PyObject *missing;  // dict: label to None of the group's missing counters; NULL: no group
+	PerfEvent *free;    // one spare event, without a reference to this type
+	struct ps_attribute attributes[PS_NR_ATTRIBUTE_CACHE];
+} EventType;
+
+/** Attached (header is the ring's), detached (header is owned), or expired (header is NULL). */
+struct PerfEvent {
+	PyObject_VAR_HEAD
+	EventType *type; // owned, but NULL in the freelist
+	const struct perf_event_header *header;
+	const uint8_t *raw; // inside the record; NULL: not looked for yet
+	uint32_t raw_size;
+	bool is_owner;
+	bool is_loaded; // some slot is
+	PyObject *slots[]; // NULL: not read yet
+};
+
+static inline size_t ps_attribute_hash(PyObject *name)
+{
+	return ((uintptr_t)name >> 5) % PS_NR_ATTRIBUTE_CACHE;
+}
+
+/** The slot of @name by dot or key; -1: none, or not a string; no exception is set. */
+Py_ssize_t EventType_find_dot(EventType *type, PyObject *name);
+Py_ssize_t EventType_find_key(EventType *type, PyObject *name);
+
+/** Set @exception for @name, with the nearest names. */
+void EventType_raise_missing(EventType *type, PyObject *exception, PyObject *name);
+
+/** Where the raw data of @self is; false: cut. */
+bool PerfEvent_find_raw(PerfEvent *self, struct ps_bytes *ret);
+
+/** The value in @slot, decoded when first asked for. New reference. */
+PyObject *PerfEvent_load(PerfEvent *self, Py_ssize_t slot);
+
+/** The value of a common field, decoded. New reference. */
+PyObject *PerfEvent_decode_common(PerfEvent *self, enum ps_common_slot slot);
+
+/** One line as `print` shows it, without a newline. New reference. */
+PyObject *PerfEvent_line(PerfEvent *self, bool timestamp);
+
+/** A decoded value as a Python object. New reference. */
+PyObject *ps_value_to_python(const struct ps_value *value);
+
+/** Text of the kernel: UTF-8, other bytes by surrogateescape. New reference. */
+PyObject *ps_text_to_python(const char *text, size_t size);
+
+extern const char *const ps_common_names[PS_NR_COMMON_SLOTS];
+extern PyType_Spec EventType_spec, PerfEvent_spec, PerfEventTotals_spec;
+
+#endif

@@ -1,0 +1,99 @@
+"""Linux performance events as Python objects: what a perfscope script works with."""
+
+from collections.abc import Iterator
+from typing import Any
+
+__version__: str
+
+class PerfEventError(RuntimeError):
+    """A counter or event could not be opened or read; the text says why."""
+
+class DecodeError(ValueError):
+    """A field lies outside its record, or the record is cut."""
+
+class PerfEvent:
+    """One record of an event. Made by perfscope, never by scripts; each field is decoded when it is first read.
+
+    By dot, methods and the common fields come before fields of the event with the same name, and a field called
+    like a Python keyword has a trailing underscore; by key, the event's own field comes first. An event that is
+    kept after its handler returned stays whole."""
+
+    _pid: int
+    """Process id (thread group) of the thread that was running; -1 once it is gone."""
+    _tid: int
+    """Thread id of the thread that was running; -1 once it is gone."""
+    _time: int
+    """When, in ns of the session's clock (--clock)."""
+    _cpu: int
+    """The CPU it happened on."""
+    _period: int
+    """How many occurrences this record stands for."""
+    _event: str
+    """The event's name, "sched:sched_switch"."""
+    _realtime: int
+    """When by the wall clock, in ns since 1970; for display."""
+    _comm: str
+    """Name of the thread at that time; ":TID" where it was gone before its name could be known."""
+    _callchain: list[dict[str, Any]]
+    """Frames, innermost first; empty where no stack was asked for."""
+    _counters: dict[str, int | None]
+    """Values of the counters of the event's group at this event; empty where it is in none."""
+    _raw: bytes
+    """The event's own bytes, as the kernel wrote them."""
+
+    def symbolic(self, name: str, /) -> str:
+        """Return the field as the kernel prints it: "R+", "GFP_KERNEL|__GFP_ZERO".
+
+        Where the kernel's print format does not show it, the decoded value as text. KeyError for an unknown name."""
+    def print(self, timestamp: bool = True, callchain: bool = True) -> None:
+        """Print the event to sys.stdout as a line: wall clock, comm, tid, flags, [cpu], time, name, fields.
+
+        timestamp=False leaves the wall clock out; callchain=False the frames below it."""
+    def get(self, name: str, default: Any = None, /) -> Any:
+        """Return event[name], or default where there is no such field."""
+    def keys(self) -> tuple[str, ...]:
+        """Return the names of all fields, the common ones first."""
+    def values(self) -> list[Any]:
+        """Return the values of all fields, in the order of keys()."""
+    def items(self) -> list[tuple[str, Any]]:
+        """Return (name, value) of all fields, in the order of keys()."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return a new dict of all fields."""
+    def __getattr__(self, name: str) -> Any: ...
+    def __getitem__(self, name: str, /) -> Any: ...
+    def __contains__(self, name: str, /) -> bool: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[tuple[str, Any]]: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+class PerfEventTotals:
+    """Totals of counters over a stretch of execution: the whole run, an interval, a region."""
+
+    def __init__(self, calls: int = 0, values: dict[str, int | None] | None = None,
+                 scaled: dict[str, float | None] | None = None,
+                 coverage: dict[str, float] | None = None, seconds: float = 0.0) -> None: ...
+    calls: int
+    """How many passes the totals stand for."""
+    values: dict[str, int | None]
+    """Counter name to what was counted; None where it could not be counted."""
+    scaled: dict[str, float | None]
+    """Counter name to the estimate for the whole time, where counters had to take turns; None as in values."""
+    coverage: dict[str, float]
+    """Counter name to the part of the time in which it counted, 0.0 to 1.0."""
+    seconds: float
+    """Wall time, seconds."""
+
+def syscall_name(nr: int, /) -> str | None:
+    """Return the name of system call nr on this architecture, None where there is none."""
+
+def comm(tid: int, /, time: int | None = None) -> str | None:
+    """Return the name of thread tid, None where it is not known.
+
+    Inside perfscope it is the name at the event being handled; time is taken for later use by recordings."""
+
+def stop() -> None:
+    """End the run after this handler: no further event is handed out, __exit__ is called."""
+
+def print_stat() -> None:
+    """Print perfscope's own counts to stderr: events, lost, exceptions, CPU time, memory."""

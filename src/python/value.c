@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+#include <perfscope/python_types.h>
+
+PyObject *ps_text_to_python(const char *text, size_t size)
+{
+	return PyUnicode_DecodeUTF8(text, size, "surrogateescape");
+}
+
+/** Element @at of the integers in @value. */
+static PyObject *element_to_python(const struct ps_value *value, size_t at)
+{
+	const uint8_t *data = value->bytes.data + at * value->element_size;
+	switch (value->element_size) {
+	case 2: {
+		uint16_t element;
+		memcpy(&element, data, sizeof(element));
+		return PyLong_FromLong(value->is_signed ? (long)(int16_t)element : (long)element);
+	}
+	case 4: {
+		uint32_t element;
+		memcpy(&element, data, sizeof(element));
+		return PyLong_FromLongLong(value->is_signed ? (long long)(int32_t)element :
+							      (long long)element);
+	}
+	default: {
+		uint64_t element;
+		memcpy(&element, data, sizeof(element));
+		return value->is_signed ? PyLong_FromLongLong((int64_t)element) :
+					  PyLong_FromUnsignedLongLong(element);
+	}
+	}
+}
+
+static PyObject *array_to_python(const struct ps_value *value)
+{
+	size_t nr = value->bytes.size / value->element_size;
+	PyObject *tuple = PyTuple_New(nr);
+	if (!tuple)
+		return NULL;
+	for (size_t i = 0; i < nr; i++) {
+		PyObject *element = element_to_python(value, i);
+		if (!element) {
+			Py_DECREF(tuple);
+			return NULL;
+		}
+		PyTuple_SET_ITEM(tuple, i, element);
+	}
+	return tuple;
+}
+
+static PyObject *cpumask_to_python(const struct ps_value *value)
+{
+	_cleanup_pydecref_ PyObject *set = PyFrozenSet_New(NULL);
+	if (!set)
+		return NULL;
+	for (size_t bit = 0; bit < value->bytes.size * 8; bit++) {
+		if (!(value->bytes.data[bit / 8] >> (bit % 8) & 1))
+			continue;
+		_cleanup_pydecref_ PyObject *number = PyLong_FromSize_t(bit);
+		if (!number || PySet_Add(set, number) < 0)
+			return NULL;
+	}
+	return_ptr(set);
+}
+
+PyObject *ps_value_to_python(const struct ps_value *value)
+{
+	switch (value->kind) {
+	case PS_FIELD_INT:
+		return value->is_signed ? PyLong_FromLongLong(value->i64) :
+					  PyLong_FromUnsignedLongLong(value->u64);
+	case PS_FIELD_STRING:
+		return ps_text_to_python((const char *)value->bytes.data, value->bytes.size);
+	case PS_FIELD_BYTES:
+		return PyBytes_FromStringAndSize((const char *)value->bytes.data,
+						 value->bytes.size);
+	case PS_FIELD_INT_ARRAY:
+		return array_to_python(value);
+	case PS_FIELD_CPUMASK:
+		return cpumask_to_python(value);
+	}
+	Py_UNREACHABLE();
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+#include <perfscope/run_totals.h>
+#include <time.h>
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+struct ps_error *ps_run_totals_init(struct ps_run_totals *totals, const struct ps_session *session)
+{
+	size_t nr = session->sources->nr_sources;
+	*totals = (struct ps_run_totals){ .session = session };
+	totals->start = calloc(nr + 1, sizeof(*totals->start));
+	totals->last = calloc(nr + 1, sizeof(*totals->last));
+	return totals->start && totals->last ? NULL : &ps_enomem;
+}
+
+void ps_run_totals_deinit(struct ps_run_totals *totals)
+{
+	free(totals->start);
+	free(totals->last);
+	totals->start = totals->last = NULL;
+}
+
+static void read_counts(const struct ps_session *session, struct ps_count *ret)
+{
+	for (size_t i = 0; i < session->sources->nr_sources; i++)
+		ps_session_count(session, session->sources->sources[i], &ret[i]);
+}
+
+void ps_run_totals_begin(struct ps_run_totals *totals)
+{
+	read_counts(totals->session, totals->start);
+	memcpy(totals->last, totals->start,
+	       totals->session->sources->nr_sources * sizeof(*totals->last));
+	totals->start_ns = totals->last_ns = monotonic_ns();
+}
+
+/** {"run": PerfEventTotals} of what was counted between @before and @now. */
+static PyObject *totals_between(const struct ps_run_totals *totals, PyObject *module,
+				const struct ps_count *before, const struct ps_count *now,
+				uint64_t elapsed_ns)
+{
+	const struct ps_source_list *sources = totals->session->sources;
+	_cleanup_free_ struct ps_total *values = calloc(sources->nr_sources + 1, sizeof(*values));
+	if (!values)
+		return PyErr_NoMemory();
+	for (size_t i = 0; i < sources->nr_sources; i++) {
+		values[i] = (struct ps_total){
+			.name = sources->sources[i]->label,
+			.value = now[i].value - before[i].value,
+			.enabled_ns = now[i].enabled_ns - before[i].enabled_ns,
+			.running_ns = now[i].running_ns - before[i].running_ns,
+			.is_valid = now[i].is_valid,
+		};
+	}
+	_cleanup_pydecref_ PyObject *run =
+		ps_totals_create(module, 1, elapsed_ns / 1e9, values, sources->nr_sources);
+	return run ? Py_BuildValue("{sO}", "run", run) : NULL;
+}
+
+PyObject *ps_run_totals_interval(struct ps_run_totals *totals, PyObject *module)
+{
+	size_t nr = totals->session->sources->nr_sources;
+	_cleanup_free_ struct ps_count *now = calloc(nr + 1, sizeof(*now));
+	if (!now)
+		return PyErr_NoMemory();
+	read_counts(totals->session, now);
+	uint64_t now_ns = monotonic_ns();
+	PyObject *result =
+		totals_between(totals, module, totals->last, now, now_ns - totals->last_ns);
+	memcpy(totals->last, now, nr * sizeof(*now));
+	totals->last_ns = now_ns;
+	return result;
+}
+
+PyObject *ps_run_totals_whole(struct ps_run_totals *totals, PyObject *module)
+{
+	size_t nr = totals->session->sources->nr_sources;
+	_cleanup_free_ struct ps_count *now = calloc(nr + 1, sizeof(*now));
+	if (!now)
+		return PyErr_NoMemory();
+	read_counts(totals->session, now);
+	return totals_between(totals, module, totals->start, now, monotonic_ns() - totals->start_ns);
+}

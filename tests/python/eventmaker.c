@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+/**
+ * For tests: events from built records, without a kernel. `call` does to a function what dispatch does to a handler:
+ * the record lies in a buffer that is overwritten as soon as the function has returned.
+ */
+#include <perfscope/python_types.h>
+
+static PyObject *new_perfscope(void)
+{
+	PyObject *def = PyInit_perfscope(); // borrowed: a static PyModuleDef
+	_cleanup_pydecref_ PyObject *machinery = PyImport_ImportModule("importlib.machinery");
+	_cleanup_pydecref_ PyObject *spec =
+		machinery ? PyObject_CallMethod(machinery, "ModuleSpec", "sO", "perfscope", Py_None) :
+			    NULL;
+	if (!spec)
+		return NULL;
+	_cleanup_pydecref_ PyObject *module = PyModule_FromDefAndSpec((PyModuleDef *)def, spec);
+	if (!module || PyModule_ExecDef(module, (PyModuleDef *)def) < 0)
+		return NULL;
+	return_ptr(module);
+}
+
+static struct ps_source_list no_sources;
+static struct ps_session no_session = { .sources = &no_sources };
+
+/** event_type(perfscope, system, name, format_text) */
+static PyObject *make_event_type(PyObject *self, PyObject *args)
+{
+	PyObject *module;
+	const char *system, *name, *text;
+	Py_ssize_t size;
+	if (!PyArg_ParseTuple(args, "Osss#", &module, &system, &name, &text, &size))
+		return NULL;
+	struct ps_source source = {
+		.name = (char *)name,
+		.label = (char *)name,
+		.attr = { .sample_type = PS_SAMPLE_BASE | PERF_SAMPLE_RAW },
+	};
+	struct ps_error *error = ps_schema_create_tracepoint(system, text, size, &source.schema);
+	if (error)
+		return ps_python_raise(error);
+	PyObject *type = ps_event_type_create(module, &no_session, &source);
+	ps_schema_unref(source.schema);
+	return type;
+}
+
+/** call(event_type, record, function): function's result. */
+static PyObject *call(PyObject *self, PyObject *args)
+{
+	PyObject *type, *function;
+	const char *bytes;
+	Py_ssize_t size;
+	if (!PyArg_ParseTuple(args, "Oy#O", &type, &bytes, &size, &function))
+		return NULL;
+	_cleanup_free_ char *ring = malloc(size);
+	if (!ring)
+		return PyErr_NoMemory();
+	memcpy(ring, bytes, size);
+	struct ps_record record = { .header = (const void *)ring };
+	PyObject *event = ps_event_wrap(type, &record);
+	if (!event)
+		return NULL;
+	PyObject *result = PyObject_CallFunctionObjArgs(function, event, NULL);
+	ps_event_release(event);
+	memset(ring, 0xee, size);
+	return result;
+}
+
+static PyMethodDef methods[] = {
+	{ "event_type", make_event_type, METH_VARARGS, NULL },
+	{ "call", call, METH_VARARGS, NULL },
+	{ NULL },
+};
+
+static struct PyModuleDef def = {
+	PyModuleDef_HEAD_INIT, .m_name = "eventmaker", .m_size = -1, .m_methods = methods,
+};
+
+PyMODINIT_FUNC PyInit_eventmaker(void)
+{
+	_cleanup_pydecref_ PyObject *module = PyModule_Create(&def);
+	PyObject *perfscope = module ? new_perfscope() : NULL;
+	if (!perfscope || PyModule_AddObject(module, "perfscope", perfscope) < 0) {
+		Py_XDECREF(perfscope);
+		return NULL;
+	}
+	return_ptr(module);
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+#include "test.h"
+
+#include <perfscope/losses.h>
+
+static struct perf_event_header *lost_record(uint64_t id, uint64_t nr)
+{
+	static struct {
+		struct perf_event_header header;
+		uint64_t id, lost;
+	} record;
+	record.header = (struct perf_event_header){ PERF_RECORD_LOST, 0, sizeof(record) };
+	record.id = id;
+	record.lost = nr;
+	return &record.header;
+}
+
+static void follow(struct ps_losses *losses, uint32_t ring, uint64_t nr)
+{
+	struct ps_record record = { .header = lost_record(1, nr), .ring = ring };
+	ps_losses_follow(losses, &record);
+}
+
+TEST(losses, gap_reaches_from_the_sample_before_to_the_sample_after)
+{
+	struct ps_losses losses;
+	struct ps_loss loss;
+	ASSERT_OK(ps_losses_init(&losses, 2));
+	ASSERT_FALSE(ps_losses_sample(&losses, 1, 100, &loss));
+	follow(&losses, 1, 7);
+	follow(&losses, 1, 5);
+	ASSERT_FALSE(ps_losses_sample(&losses, 0, 150, &loss));
+	ASSERT_TRUE(ps_losses_sample(&losses, 1, 200, &loss));
+	ASSERT_EQ(loss.start_ns, 100);
+	ASSERT_EQ(loss.end_ns, 200);
+	ASSERT_EQ(loss.nr, 12);
+	ASSERT_FALSE(ps_losses_sample(&losses, 1, 201, &loss));
+	ASSERT_EQ(losses.nr_told, 12);
+	ps_losses_deinit(&losses);
+}
+
+TEST(losses, lost_samples_record_counts_too)
+{
+	struct {
+		struct perf_event_header header;
+		uint64_t lost;
+	} bytes = { { PERF_RECORD_LOST_SAMPLES, 0, sizeof(bytes) }, 9 };
+	struct ps_record record = { .header = &bytes.header };
+	struct ps_losses losses;
+	struct ps_loss loss;
+	ASSERT_OK(ps_losses_init(&losses, 1));
+	ps_losses_follow(&losses, &record);
+	ASSERT_TRUE(ps_losses_sample(&losses, 0, 5, &loss));
+	ASSERT_EQ(loss.nr, 9);
+	ps_losses_deinit(&losses);
+}
+
+TEST(losses, cut_record_counts_nothing)
+{
+	struct perf_event_header header = { PERF_RECORD_LOST, 0, sizeof(header) };
+	struct ps_record record = { .header = &header };
+	struct ps_losses losses;
+	struct ps_loss loss;
+	ASSERT_OK(ps_losses_init(&losses, 1));
+	ps_losses_follow(&losses, &record);
+	ASSERT_FALSE(ps_losses_sample(&losses, 0, 5, &loss));
+	ps_losses_deinit(&losses);
+}
+
+/** The kernel's own count of a ring is 20: 12 were told by a record, 8 by none. */
+TEST(losses, what_no_record_told_is_told_at_the_end)
+{
+	struct ps_source source = { .name = (char *)"x" };
+	struct ps_stream streams[] = {
+		{ .source = &source, .ring = 0, .lost = 15 },
+		{ .source = &source, .ring = 0, .lost = 5 },
+		{ .source = NULL, .ring = 0, .lost = 1000 }, // the side-band's are no samples
+		{ .source = &source, .ring = 1, .lost = 0 },
+	};
+	struct ps_session session = { .streams = streams, .nr_streams = 4 };
+	struct ps_losses losses;
+	struct ps_loss loss;
+	ASSERT_OK(ps_losses_init(&losses, 2));
+	follow(&losses, 0, 12);
+	ASSERT_TRUE(ps_losses_sample(&losses, 0, 50, &loss));
+	ASSERT_TRUE(ps_losses_finish(&losses, &session, 0, 99, &loss));
+	ASSERT_EQ(loss.nr, 8);
+	ASSERT_EQ(loss.start_ns, 50);
+	ASSERT_EQ(loss.end_ns, 99);
+	ASSERT_FALSE(ps_losses_finish(&losses, &session, 1, 99, &loss));
+	ASSERT_EQ(losses.nr_told, 20);
+	ps_losses_deinit(&losses);
+}
+
+TEST(losses, samples_left_in_the_ring_add_to_the_kernels_count)
+{
+	struct ps_source source = { .name = (char *)"x" };
+	struct ps_stream stream = { .source = &source, .ring = 0, .lost = 3 };
+	struct ps_session session = { .streams = &stream, .nr_streams = 1 };
+	struct ps_losses losses;
+	struct ps_loss loss;
+	ASSERT_OK(ps_losses_init(&losses, 1));
+	follow(&losses, 0, 2);
+	ps_losses_drop(&losses, 0);
+	ps_losses_drop(&losses, 0);
+	ASSERT_TRUE(ps_losses_finish(&losses, &session, 0, 1, &loss));
+	ASSERT_EQ(loss.nr, 5);
+	ps_losses_deinit(&losses);
+}

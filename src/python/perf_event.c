@@ -39,9 +39,11 @@ static void drop_slots(PerfEvent *self)
 /** Copy the record, which goes back to the ring; what is known only now is read now. */
 static void PerfEvent_detach(PerfEvent *self)
 {
+	PyObject *type, *value, *traceback; // the handler's exception, if it raised
+	PyErr_Fetch(&type, &value, &traceback);
 	_cleanup_pydecref_ PyObject *comm = PerfEvent_load(self, PS_SLOT_COMM);
 	_cleanup_pydecref_ PyObject *realtime = PerfEvent_load(self, PS_SLOT_REALTIME);
-	PyErr_Clear();
+	PyErr_Restore(type, value, traceback);
 	size_t size = self->header->size;
 	void *copy = malloc(size);
 	if (copy)

@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Measure perfscope against the floor and write the table of docs/benchmarks.md.
+
+Speed is CPU time of the whole process per event delivered: a load calls getppid in a loop on one CPU, the observer is
+pinned to another, its ring holds all events. Both take the time between enabling and the end from their own process
+clock, so that start and end do not count. Runs of the two alternate, and the median counts.
+"""
+
+import argparse
+import json
+import os
+import platform
+import signal
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BENCH = os.path.join(ROOT, "tests", "bench")
+TABLE = os.path.join(ROOT, "docs", "benchmarks.md")
+BEGIN, END = "<!-- table of make bench -->\n", "<!-- end of the table -->\n"
+
+sys.path.insert(0, os.path.join(ROOT, "tests", "live"))
+import livetest
+from livetest import Observer, run_load
+
+EVENT = "raw_syscalls:sys_enter/id==110/"
+LOAD_CPU, OBSERVER_CPU = 0, 1
+NR_EVENTS = {"walk": 2_000_000, "count": 1_000_000, "fields": 1_000_000, "to_dict": 500_000}
+WANTED_RATIO = 1.3
+BYTES_A_RECORD = 128
+LOSS_RATE, LOSS_SECONDS = 500_000, 5
+NR_STARTS = 15
+WANTED_START_MS = 30
+WANTED_RESIDENT_MB = 25
+
+
+def pin():
+    os.sched_setaffinity(0, {OBSERVER_CPU})
+
+
+def ring_pages(nr_events):
+    pages = nr_events * BYTES_A_RECORD // os.sysconf("SC_PAGESIZE")
+    return 1 << (pages - 1).bit_length()
+
+
+class Bench:
+    def __init__(self, python, nr_runs):
+        self.floor_program = os.path.join(livetest.BUILD, "tests", "floor")
+        self.python = python
+        self.nr_runs = nr_runs
+        self.nr_items = None
+
+    def floor(self, mode, nr_events):
+        """ns per event of the floor."""
+        command = [self.floor_program, mode, "--cpu", str(LOAD_CPU), "--pages", str(ring_pages(nr_events)),
+                   "--handlers", BENCH, "--items", str(self.nr_items or 14)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=pin) as process:
+            process.stdout.readline()
+            run_load("--cpu", LOAD_CPU, "getppid", nr_events)
+            process.send_signal(signal.SIGINT)
+            return self.take(json.loads(process.communicate(timeout=60)[0]), nr_events)
+
+    def perfscope(self, mode, nr_events):
+        """ns per event of perfscope."""
+        run = self.observe(mode, ["-m", ring_pages(nr_events)], ["--cpu", LOAD_CPU, "getppid", nr_events])
+        return self.take(run, nr_events)
+
+    def observe(self, mode, options, load):
+        """What observe.py tells after @load."""
+        observer = Observer(["python", "-e", EVENT, *options, os.path.join(BENCH, "observe.py"), mode], preexec_fn=pin)
+        try:
+            observer.wait_until_ready()
+            run_load(*load)
+            return observer.stop().json[-1]
+        finally:
+            observer.close()
+
+    @staticmethod
+    def take(told, nr_events):
+        # Other processes may call getppid too: more than the load's calls is no fault.
+        if told["n"] < nr_events or told["lost"]:
+            raise SystemExit(f"bench: {told['n']} of {nr_events} events arrived, {told['lost']} lost: no measure")
+        return told["cpu_ns"] / told["n"]
+
+    def count_items(self):
+        """How many items to_dict() has: the floor then fills a dict of as many."""
+        observer = Observer(["python", "-e", EVENT, "-C", LOAD_CPU, os.path.join(BENCH, "count_items.py")])
+        try:
+            observer.wait_until_ready()
+            run_load("--cpu", LOAD_CPU, "getppid", 1)
+            return int(observer.wait().stdout)
+        finally:
+            observer.close()
+
+    def compare(self, mode):
+        """Medians of floor and perfscope in ns per event, and of the ratio of each pair of runs."""
+        pairs = [(self.floor(mode, NR_EVENTS[mode]), self.perfscope(mode, NR_EVENTS[mode])) for _ in range(self.nr_runs)]
+        floors, ours = zip(*pairs)
+        return (statistics.median(floors), statistics.median(ours),
+                statistics.median(our / floor for floor, our in pairs))
+
+    def speed_rows(self):
+        walk = statistics.median(self.floor("walk", NR_EVENTS["walk"]) for _ in range(self.nr_runs))
+        yield "walk the ring, ns an event", f"{walk:.0f}", "", "", "", True
+        self.nr_items = self.count_items()
+        names = {"count": "handler that counts", "fields": "handler that reads two fields",
+                 "to_dict": f"`to_dict()` of {self.nr_items} items"}
+        for mode, name in names.items():
+            floor, our, ratio = self.compare(mode)
+            yield (f"{name}, ns an event", f"{floor:.0f}", f"{our:.0f}", f"{ratio:.2f}", f"≤ {WANTED_RATIO}",
+                   ratio <= WANTED_RATIO)
+
+    def time_python_ms(self):
+        start_ns = time.monotonic_ns()
+        subprocess.run([self.python, "-c", "pass"], check=True)
+        return (time.monotonic_ns() - start_ns) / 1e6
+
+    def time_first_event_ms(self):
+        """From the start of the process to the first event that it sees, of a load that makes one each 20 us."""
+        start_ns = time.monotonic_ns()
+        observer = Observer(["python", "-e", EVENT, "--exit-n", "1", os.path.join(BENCH, "observe.py"), "start"],
+                            preexec_fn=pin)
+        try:
+            return (observer.wait().json[-1]["first"]["event_ns"] - start_ns) / 1e6
+        finally:
+            observer.close()
+
+    def start_row(self):
+        load = subprocess.Popen([livetest.LOAD, "--cpu", str(LOAD_CPU), "getppid", "1000000000", "50000"],
+                                stdout=subprocess.DEVNULL)
+        try:
+            pairs = [(self.time_python_ms(), self.time_first_event_ms()) for _ in range(NR_STARTS)]
+        finally:
+            load.kill()
+            load.wait()
+        pythons, ours = (statistics.median(times) for times in zip(*pairs))
+        return ("start to the first event, ms; beside it `python3 -c pass`", f"{pythons:.0f}", f"{ours:.0f}",
+                f"{ours - pythons:+.0f} ms", f"≤ +{WANTED_START_MS} ms", ours - pythons <= WANTED_START_MS)
+
+    def memory_row(self):
+        told = self.observe("count", ["-m", 1], ["--cpu", LOAD_CPU, "getppid", 1000])
+        megabytes = told["resident_kb"] / 1024
+        return ("resident memory without rings, MB", "", f"{megabytes:.1f}", "", f"< {WANTED_RESIDENT_MB}",
+                megabytes < WANTED_RESIDENT_MB)
+
+    def loss_row(self):
+        nr_events = LOSS_RATE * LOSS_SECONDS
+        told = self.observe("count", [], ["--cpu", LOAD_CPU, "getppid", nr_events, LOSS_RATE, 50])
+        lost = max(told["lost"], nr_events - told["n"])
+        return (f"lost of {nr_events:,} events at {LOSS_RATE:,} a second, default ring", "", f"{lost:,}", "", "0",
+                lost == 0)
+
+
+def describe_machine(python):
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        model = next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), platform.machine())
+    version = subprocess.run([python, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    return f"{model}, {os.cpu_count()} CPUs, Linux {platform.release().split('-')[0]}, {version}"
+
+
+def write_table(text):
+    with open(TABLE, encoding="utf-8") as file:
+        page = file.read()
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    with open(TABLE, "w", encoding="utf-8") as file:
+        file.write(before + BEGIN + text + END + after)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--runs", type=int, default=5)
+    options = parser.parse_args()
+    if len(os.sched_getaffinity(0)) < 2:
+        raise SystemExit("bench: needs two CPUs, one for the load and one for the observer")
+
+    bench = Bench(options.python, options.runs)
+    table = f"\n{describe_machine(options.python)}; median of {options.runs}.\n\n"
+    table += "| measure | floor | perfscope | ratio | wanted | met |\n|---|---:|---:|---:|---:|---|\n"
+    print(table, end="", flush=True)
+    rows = [*bench.speed_rows(), bench.start_row(), bench.memory_row(), bench.loss_row()]
+    for *cells, is_met in rows:
+        line = f"| {' | '.join(cells)} | {'yes' if is_met else 'no'} |\n"
+        print(line, end="", flush=True)
+        table += line
+    write_table(table + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -2,64 +2,30 @@
 # perfscope. `make help` lists what there is to make.
 
 PYTHON ?= /usr/bin/python3
-CC ?= gcc
+ifeq ($(origin CC),default)
+CC := gcc
+endif
 BUILD ?= build
 prefix ?= /usr/local
 
-include scripts/build/python.mk
-include scripts/build/libperf.mk
-
-WARNINGS := -Wall -Wextra -Werror -Wmissing-prototypes -Wstrict-prototypes -Wno-unused-parameter
-CFLAGS ?= -O2 -g
-ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE -fPIC -fvisibility=hidden $(WARNINGS) $(CFLAGS) -MMD -MP
-CPPFLAGS += -Iinclude -I$(BUILD)/generated
-LIBS = $(LIBPERF_LIBS) $(shell pkg-config --libs libtraceevent) -lpfm -lseccomp -lpthread
-
-ROOMS := base event stream decode task count python script cli
-PYTHON_ROOMS := python script cli
-sources = $(wildcard src/$(1)/*.c)
-objects = $(patsubst src/%.c,$(BUILD)/obj/%.o,$(call sources,$(1)))
-
-LIBRARY_OBJECTS := $(foreach room,$(filter-out $(PYTHON_ROOMS),$(ROOMS)),$(call objects,$(room)))
-COMMAND_OBJECTS := $(foreach room,$(PYTHON_ROOMS),$(call objects,$(room)))
+# As many jobs as there are CPUs, unless make was told (-j) or JOBS is set.
+JOBS ?= $(shell nproc)
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(JOBS)
+endif
 
 .PHONY: all
-all: $(BUILD)/perfscope
+all: ## Build the command, the extension module and the library (the default)
 
-$(BUILD)/libperfscope.a: $(LIBRARY_OBJECTS)
-	@rm -f $@
-	$(AR) rcs $@ $^
+# These start other makes, or need nothing that `make deps` brings: they are read on a bare machine too.
+DOORS := help deps demo test check-asan check-pythons bench clean format
+GOALS := $(or $(MAKECMDGOALS),all)
 
-$(BUILD)/perfscope: $(COMMAND_OBJECTS) $(BUILD)/libperfscope.a $(LIBPERF_TARGETS)
-	$(CC) $(LDFLAGS) -rdynamic -o $@ $(COMMAND_OBJECTS) $(BUILD)/libperfscope.a $(LIBS) $(PYTHON_LIBS)
-
-$(foreach room,$(PYTHON_ROOMS),$(call objects,$(room))): CPPFLAGS += $(PYTHON_CFLAGS)
-$(foreach room,stream count,$(call objects,$(room))): CPPFLAGS += $(LIBPERF_CFLAGS)
-$(foreach room,stream count,$(call objects,$(room))): $(LIBPERF_TARGETS)
-
-$(BUILD)/generated/perfscope/docstrings.h: src/python/perfscope.pyi scripts/build/docstrings.py
-	@mkdir -p $(@D)
-	$(PYTHON) scripts/build/docstrings.py $< >$@
-$(call objects,python): $(BUILD)/generated/perfscope/docstrings.h
-
-$(BUILD)/obj/%.o: src/%.c Makefile
-	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(CPPFLAGS) -c -o $@ $<
-
-# One program a tests/unit/*.c, on cmocka, without Python.
-UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
-$(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libperfscope.a $(LIBPERF_TARGETS)
-	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(CPPFLAGS) $(LIBPERF_CFLAGS) -Itests/unit $(LDFLAGS) -o $@ $< $(BUILD)/libperfscope.a $(LIBS) -lcmocka
-
-.PHONY: unit
-unit: $(UNIT_TESTS)
-	@for test in $^; do echo "== $$test"; $$test || exit 1; done
-
-include scripts/build/fuzz.mk
-
-.PHONY: clean
-clean:
-	rm -rf $(BUILD)
-
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+include scripts/build/doors.mk
+ifneq ($(filter-out $(DOORS),$(GOALS)),)
+include scripts/build/python.mk
+include scripts/build/libperf.mk
+include scripts/build/compile.mk
+include scripts/build/test.mk
+include scripts/build/install.mk
+endif

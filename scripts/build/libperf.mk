@@ -7,7 +7,8 @@ LIBPERF_LIBS := $(shell pkg-config --libs libperf)
 LIBPERF_TARGETS :=
 else
 LINUX_SOURCE ?= $(lastword $(sort $(wildcard /usr/src/linux-source-*.tar.xz)))
-LIBPERF_DIR := $(BUILD)/linux
+# One for all builds of this tree: $(BUILD) may be another.
+LIBPERF_DIR ?= build/linux
 LIBPERF_TOOLS := $(LIBPERF_DIR)/tools
 LIBPERF_CFLAGS := -isystem $(LIBPERF_TOOLS)/lib/perf/include
 # libperf offers descriptors and groups only in its internal headers, which need the kernel's own <linux/list.h> and the like.
@@ -21,16 +22,17 @@ $(BUILD)/obj/stream/session.o: CPPFLAGS += $(LIBPERF_INTERNAL_CFLAGS)
 $(LIBPERF_DIR)/unpacked: $(LINUX_SOURCE)
 	@test -n "$(LINUX_SOURCE)" || { echo "perfscope: no kernel source for libperf; run: make deps"; exit 1; }
 	@mkdir -p $(LIBPERF_DIR)
-	name=$$(basename $(LINUX_SOURCE) .tar.xz) && tar -xJf $(LINUX_SOURCE) -C $(LIBPERF_DIR) --strip-components=1 \
-		$$name/tools/lib $$name/tools/include $$name/tools/build $$name/tools/scripts $$name/tools/arch/x86/include
+	$(if $(V),,@echo "  TAR  $(LINUX_SOURCE)";)name=$$(basename $(LINUX_SOURCE) .tar.xz) && tar -xJf $(LINUX_SOURCE) -C $(LIBPERF_DIR) --strip-components=1 \
+		--wildcards $$name/tools/lib $$name/tools/include $$name/tools/build $$name/tools/scripts \
+		'linux-source-*/tools/arch/*/include'
 	@touch $@
 
 # The kernel's own makefiles; our flags are not theirs.
-libperf_make = +env -u CFLAGS -u LDFLAGS -u CPPFLAGS MAKEFLAGS= $(MAKE) -C $(LIBPERF_TOOLS)/lib/$(1) O=$(abspath $(LIBPERF_DIR)/lib$(1)) CC="$(CC)" EXTRA_CFLAGS="-fPIC -O2"
+libperf_make = env -u CFLAGS -u LDFLAGS -u CPPFLAGS MAKEFLAGS= $(MAKE) -C $(LIBPERF_TOOLS)/lib/$(1) O=$(abspath $(LIBPERF_DIR)/lib$(1)) CC="$(CC)" EXTRA_CFLAGS="-fPIC -O2"
 
 $(LIBPERF_DIR)/lib%/lib.stamp: $(LIBPERF_DIR)/unpacked
 	@mkdir -p $(@D)
-	$(call libperf_make,$*) >$(@D)/log 2>&1 || { tail -20 $(@D)/log; exit 1; }
+	+$(if $(V),,@printf '  LIB  lib%s (of the kernel)\n' $*;)$(call libperf_make,$*) >$(@D)/log 2>&1 || { tail -20 $(@D)/log; exit 1; }
 	@touch $@
 
 $(LIBPERF_DIR)/libperf/libperf.a: $(LIBPERF_DIR)/libperf/lib.stamp ;

@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: MIT
 # How to compile against and link with $(PYTHON), shared or static.
 
-python_config = $(shell $(PYTHON) scripts/build/python_flags.py $(1))
-PYTHON_CFLAGS := $(call python_config,cflags)
-PYTHON_LIBS := $(call python_config,libs)
-PYTHON_CFLAGS += -DPS_PYTHON_EXECUTABLE='"$(call python_config,executable)"'
+PYTHON_FLAGS := $(shell $(PYTHON) scripts/build/python_flags.py --prefix $(prefix) make)
+ifeq ($(PYTHON_FLAGS),)
+$(error perfscope: cannot build against $(PYTHON); run: make deps, or name another: make PYTHON=/path/to/python3)
+endif
+# One word a variable: NAME=value, the blanks of the value as '|'.
+python_flag = $(subst |, ,$(patsubst $(1)=%,%,$(filter $(1)=%,$(PYTHON_FLAGS))))
+PYTHON_CFLAGS := $(call python_flag,cflags) -DPS_PYTHON_EXECUTABLE='"$(call python_flag,executable)"'
+PYTHON_LIBS := $(call python_flag,libs)
+PYTHON_SUFFIX := $(call python_flag,suffix)
+PYTHON_SITE := $(call python_flag,site)

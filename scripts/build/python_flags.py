@@ -1,27 +1,67 @@
 # SPDX-License-Identifier: MIT
-"""Print the flags to compile against or link with the Python that runs this."""
+"""Print how to compile against, link with and install for the Python that runs this.
+
+`make` prints all as NAME=value words, the blanks inside a value as '|'; a name prints that value alone.
+"""
 
 import os
+import site
 import sys
 import sysconfig
 
 
 def cflags():
     paths = [sysconfig.get_path("include"), sysconfig.get_path("platinclude")]
+    if not any(os.path.exists(os.path.join(path, "Python.h")) for path in paths):
+        sys.exit(f"perfscope: {sys.executable} has no Python.h in {paths[0]}")
     return " ".join(f"-isystem {path}" for path in dict.fromkeys(paths))
 
 
+def uses_shared_library():
+    """Whether this Python itself runs from a libpython3.x.so. Debian's does not, though Debian ships one."""
+    with open("/proc/self/maps", encoding="ascii", errors="replace") as file:
+        return "/libpython" in file.read()
+
+
 def libs():
+    """As the interpreter itself is linked: Debian's static one calls a handler in a fifth less time than its shared one."""
     get = sysconfig.get_config_var
     version = get("LDVERSION") or get("VERSION")
     system_libs = f"{get('LIBS') or ''} {get('SYSLIBS') or ''}"
-    if get("Py_ENABLE_SHARED"):
-        folder = get("LIBDIR")
-        return f"-L{folder} -Wl,-rpath,{folder} -lpython{version} {system_libs}"
     archive = os.path.join(get("LIBPL"), f"libpython{version}.a")
-    return f"{archive} {system_libs} {get('LINKFORSHARED') or ''}"
+    if os.path.exists(archive) and not uses_shared_library():
+        return f"-no-pie {archive} {system_libs} {get('MODLIBS') or ''} {get('LINKFORSHARED') or ''}"
+    folder = get("LIBDIR")
+    return f"-L{folder} -Wl,-rpath,{folder} -lpython{version} {system_libs}"
+
+
+def site_folder(prefix):
+    """Where modules go below @prefix: the folder that this Python searches by itself, if there is one."""
+    for folder in site.getsitepackages():
+        inside = os.path.relpath(folder, prefix)
+        if inside.startswith("lib"):
+            return folder
+    return os.path.join(prefix, "lib", f"python{sys.version_info[0]}.{sys.version_info[1]}", "site-packages")
+
+
+def main():
+    prefix = "/usr/local"
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["--prefix"]:
+        prefix = arguments[1]
+        del arguments[:2]
+    values = {
+        "cflags": cflags,
+        "libs": libs,
+        "executable": lambda: sys.executable,
+        "suffix": lambda: sysconfig.get_config_var("EXT_SUFFIX"),
+        "site": lambda: site_folder(prefix),
+    }
+    if arguments == ["make"]:
+        print(" ".join(f"{name}={'|'.join(value().split())}" for name, value in values.items()))
+    else:
+        print(values[arguments[0]]())
 
 
 if __name__ == "__main__":
-    print({"cflags": cflags, "libs": libs, "executable": lambda: sys.executable,
-           "suffix": lambda: sysconfig.get_config_var("EXT_SUFFIX")}[sys.argv[1]]())
+    main()

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include <perfscope/error.h>
+#include <stdio.h>
 #include <string.h>
 
 #define PS_MAX_TESTS 512
@@ -34,6 +35,14 @@ static size_t ps_nr_tests;
 #define ASSERT_STR_EQ(left, right) assert_string_equal(left, right)
 #define ASSERT_NULL(pointer) assert_null(pointer)
 #define ASSERT_NOT_NULL(pointer) assert_non_null(pointer)
+
+/** End the test as skipped; the formatted reason stands in the list at the end of `make test`. */
+#define SKIP(...)                                                                                 \
+	do {                                                                                      \
+		printf("# skip: " __VA_ARGS__);                                                   \
+		putchar('\n');                                                                    \
+		skip();                                                                           \
+	} while (0)
 
 /** Success; a failure shows the message. */
 #define ASSERT_OK(call)                                                                           \

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+# From sources to the products. Sources are found by room: a new file needs no line here.
+
+ifneq ($(shell pkg-config --exists libtraceevent && echo yes),yes)
+$(error perfscope: libtraceevent or pkg-config is missing; run: make deps)
+endif
+
+# gcc-ar knows the objects of -flto.
+LIBRARIAN := $(if $(LTO),gcc-ar,$(AR))
+WARNINGS := -Wall -Wextra -Werror -Wmissing-prototypes -Wstrict-prototypes -Wno-unused-parameter
+CFLAGS ?= -O2 -g
+LTO ?=
+ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE -fPIC -fvisibility=hidden $(WARNINGS) $(CFLAGS) $(LTO) -MMD -MP
+ALL_CPPFLAGS = -Iinclude -I$(BUILD)/generated $(CPPFLAGS)
+ALL_LDFLAGS = $(CFLAGS) $(LTO) $(LDFLAGS)
+LIBS := $(LIBPERF_LIBS) $(shell pkg-config --libs libtraceevent) -lpfm -lpthread
+scripts_dir := $(prefix)/share/perfscope/scripts
+
+PYTHON_ROOMS := python script cli
+PURE_ROOMS := base event stream decode task symbol recording count
+objects = $(patsubst src/%.c,$(BUILD)/obj/%.o,$(wildcard src/$(1)/*.c))
+rooms = $(foreach room,$(1),$(call objects,$(room)))
+
+LIBRARY := $(BUILD)/libperfscope.a
+COMMAND := $(BUILD)/perfscope
+MODULE := $(BUILD)/python/perfscope$(PYTHON_SUFFIX)
+
+# One short line a product; the whole commands with V=1.
+say = $(if $(V),,@printf '  %-4s %s\n' $(1) $@;)
+
+all: $(COMMAND) $(MODULE) $(LIBRARY)
+
+# Objects are made anew when the flags, the Python or the prefix change: these files change only when they differ.
+.PHONY: FORCE
+STAMPS := $(addprefix $(BUILD)/,flags python-flags prefix)
+$(BUILD)/flags: export CONTENT := $(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) $(LDFLAGS) $(LIBS)
+$(BUILD)/python-flags: export CONTENT := $(PYTHON_CFLAGS) $(PYTHON_LIBS) $(PYTHON_SUFFIX)
+$(BUILD)/prefix: export CONTENT := $(scripts_dir)
+$(STAMPS): FORCE
+	@mkdir -p $(@D)
+	@printenv CONTENT | cmp -s - $@ || printenv CONTENT >$@
+
+$(call rooms,$(PYTHON_ROOMS)): ALL_CPPFLAGS += $(PYTHON_CFLAGS)
+$(call rooms,$(PYTHON_ROOMS)): $(BUILD)/python-flags
+$(call rooms,script): ALL_CPPFLAGS += -DPS_SCRIPTS_DIR='"$(scripts_dir)"'
+$(call rooms,script): $(BUILD)/prefix
+$(call rooms,stream count): ALL_CPPFLAGS += $(LIBPERF_CFLAGS)
+$(call rooms,stream count): | $(LIBPERF_TARGETS)
+
+$(BUILD)/obj/%.o: src/%.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) -c -o $@ $<
+
+$(BUILD)/obj/event/syscalls.o: $(BUILD)/generated/syscall_table.h
+$(BUILD)/generated/syscall_table.h: scripts/build/syscall_table.sh $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,GEN)CC="$(CC)" scripts/build/syscall_table.sh >$@.new && mv $@.new $@
+
+# The stub that editors read is also where docstrings come from.
+$(call rooms,python): $(BUILD)/generated/perfscope/docstrings.h
+$(BUILD)/generated/perfscope/docstrings.h: src/python/perfscope.pyi scripts/build/docstrings.py
+	@mkdir -p $(@D)
+	$(call say,GEN)$(PYTHON) scripts/build/docstrings.py $< >$@.new && mv $@.new $@
+
+$(LIBRARY): $(call rooms,$(PURE_ROOMS))
+	@rm -f $@
+	$(call say,AR)$(LIBRARIAN) rcs $@ $^
+
+# cli is Python's guest only through script.h: its parts, without main, are what unit tests take from it.
+CLI_LIBRARY := $(BUILD)/libperfscope-cli.a
+$(CLI_LIBRARY): $(filter-out %/main.o,$(call rooms,cli))
+	@rm -f $@
+	$(call say,AR)$(LIBRARIAN) rcs $@ $^
+
+$(COMMAND): $(call rooms,$(PYTHON_ROOMS)) $(LIBRARY) $(LIBPERF_TARGETS) $(BUILD)/python-flags
+	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(LIBRARY) $(LIBS) $(PYTHON_LIBS)
+
+# The same PyInit as the command's. Python's own symbols come from the interpreter that imports it.
+$(MODULE): $(call rooms,python) $(LIBRARY) $(LIBPERF_TARGETS) $(BUILD)/python-flags
+	@mkdir -p $(@D)
+	@rm -f $(@D)/perfscope.*.so
+	$(call say,LINK)$(CC) -shared $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(LIBRARY) $(LIBS)
+
+-include $(shell find $(BUILD)/obj $(BUILD)/tests $(BUILD)/fuzz -name '*.d' 2>/dev/null)

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: MIT
+# install and uninstall: command, module with its stub, shipped scripts, man page, the header for programs.
+
+bindir ?= $(prefix)/bin
+includedir ?= $(prefix)/include/perfscope
+man1dir ?= $(prefix)/share/man/man1
+INSTALL ?= install
+
+SITE_FILES := $(wildcard src/python/*.py src/python/*.pyi)
+SHIPPED_SCRIPTS := $(wildcard scripts/*.py)
+MAN_PAGES := $(wildcard docs/*.1)
+PUBLIC_HEADERS := $(wildcard include/perfscope/region.h)
+
+# $(call install_files,MODE,FILES,FOLDER)
+install_files = $(if $(strip $(2)),$(INSTALL) -d $(DESTDIR)$(3) && $(INSTALL) -m $(1) $(2) $(DESTDIR)$(3))
+
+.PHONY: install uninstall
+install: all ## Install below prefix (/usr/local) and DESTDIR
+	$(call install_files,755,$(COMMAND),$(bindir))
+	$(call install_files,755,$(MODULE),$(PYTHON_SITE))
+	$(call install_files,644,$(SITE_FILES),$(PYTHON_SITE))
+	$(call install_files,644,$(SHIPPED_SCRIPTS),$(scripts_dir))
+	$(call install_files,644,$(MAN_PAGES),$(man1dir))
+	$(call install_files,644,$(PUBLIC_HEADERS),$(includedir))
+
+INSTALLED = $(bindir)/perfscope $(addprefix $(PYTHON_SITE)/,$(notdir $(MODULE) $(SITE_FILES))) \
+	$(addprefix $(scripts_dir)/,$(notdir $(SHIPPED_SCRIPTS))) $(addprefix $(man1dir)/,$(notdir $(MAN_PAGES))) \
+	$(addprefix $(includedir)/,$(notdir $(PUBLIC_HEADERS)))
+
+uninstall: ## Remove what install installed, with the same prefix, DESTDIR and PYTHON
+	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
+	@rmdir --ignore-fail-on-non-empty $(DESTDIR)$(scripts_dir) $(dir $(DESTDIR)$(scripts_dir)) $(DESTDIR)$(includedir) 2>/dev/null || true

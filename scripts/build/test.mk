@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+# Test programs, and each suite by its name. `make test` runs them all and sums up.
+
+TEST_LIBS = $(CLI_LIBRARY) $(LIBRARY) $(LIBS)
+TEST_CPPFLAGS = $(ALL_CPPFLAGS) $(LIBPERF_CFLAGS)
+
+# One program a tests/unit/test_*.c, on cmocka, without Python.
+UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
+$(UNIT_TESTS): $(BUILD)/tests/%: tests/unit/%.c $(LIBRARY) $(CLI_LIBRARY) $(LIBPERF_TARGETS)
+	@mkdir -p $(@D)
+	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(TEST_CPPFLAGS) -Itests/unit $(ALL_LDFLAGS) -o $@ $< $(TEST_LIBS) -lcmocka
+
+# One program a tests/fuzz/fuzz_*.c: fuzz_x SEED N.
+FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+$(FUZZERS): $(BUILD)/fuzz/%: tests/fuzz/%.c $(LIBRARY) $(CLI_LIBRARY) $(LIBPERF_TARGETS)
+	@mkdir -p $(@D)
+	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(TEST_CPPFLAGS) $(ALL_LDFLAGS) -o $@ $< $(TEST_LIBS)
+
+.PHONY: load floor test-programs
+load: $(BUILD)/tests/load ## Build the load of known size that live tests, demo and bench observe
+$(BUILD)/tests/load: tests/live/load.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< -lpthread
+
+floor: $(BUILD)/tests/floor
+$(BUILD)/tests/floor: tests/bench/floor.c $(BUILD)/flags $(BUILD)/python-flags
+	@mkdir -p $(@D)
+	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(PYTHON_CFLAGS) $(ALL_LDFLAGS) -o $@ $< $(PYTHON_LIBS)
+
+test-programs: $(UNIT_TESTS) $(FUZZERS) load floor
+
+.PHONY: unit fuzz python-tests live checks
+unit: $(UNIT_TESTS) ## Run the C unit tests
+fuzz: $(FUZZERS) ## Run the fuzzers shortly; longer: build/fuzz/fuzz_spec SEED N
+python-tests: all load ## Run the Python tests that need no privileges
+live: all load ## Run the tests on real perf events
+checks: ## Check includes, docs and the build scripts
+unit fuzz live checks:
+	@$(PYTHON) $(RUN_TESTS) $@
+python-tests:
+	@$(PYTHON) $(RUN_TESTS) python

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""The scripts of the build: what they find wrong, and what they let pass."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from unittest import mock
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "scripts", "build"))
+
+import check_docs
+import check_includes
+import python_flags
+import run_tests
+
+
+class TreeTestCase(unittest.TestCase):
+    def make_tree(self, files):
+        folder = tempfile.TemporaryDirectory(prefix="perfscope-test-")
+        self.addCleanup(folder.cleanup)
+        for path, text in files.items():
+            full = os.path.join(folder.name, path)
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+            with open(full, "w", encoding="utf-8") as file:
+                file.write(text)
+        return folder.name
+
+
+class TestIncludes(TreeTestCase):
+    def check(self, **files):
+        tree = self.make_tree({path.replace("__", "/").replace("_dot_", "."): text for path, text in files.items()})
+        return [fault for _, _, fault in check_includes.check(tree)]
+
+    def test_a_room_to_the_left_may_be_included(self):
+        self.assertEqual(self.check(src__stream__merge_dot_c="#include <perfscope/sample.h>\n"), [])
+
+    def test_a_room_to_the_right_may_not(self):
+        self.assertEqual(self.check(src__event__pmu_dot_c="#include <perfscope/session.h>\n"),
+                         ["includes perfscope/session.h: event does not stand to the right of stream"])
+
+    def test_a_header_without_a_room_is_told(self):
+        [fault] = self.check(src__event__pmu_dot_c="\n#include <perfscope/nobody.h>\n")
+        self.assertTrue(fault.startswith("includes perfscope/nobody.h, which is of no room"), fault)
+
+    def test_libraries_stay_in_their_rooms(self):
+        self.assertEqual(self.check(src__event__format_dot_c="#include <traceevent/event-parse.h>\n",
+                                    src__stream__session_open_dot_c="#include <internal/evsel.h>\n",
+                                    src__script__interp_dot_c="#include <Python.h>\n"), [])
+        self.assertEqual(self.check(src__event__schema_dot_c="#include <traceevent/event-parse.h>\n"),
+                         ["uses libtraceevent, which belongs to src/event/format[^/]*\\.[ch]"])
+        self.assertEqual(self.check(src__cli__main_dot_c="#include <Python.h>\n"),
+                         ["uses Python, which belongs to src/(python|script)/.*|include/perfscope/python\\.h",
+                          "reaches Python.h through its headers"])
+
+    def test_cli_may_not_reach_python_through_a_header(self):
+        faults = self.check(include__perfscope__python_dot_h="#include <Python.h>\n",
+                            include__perfscope__dispatch_dot_h="#include <perfscope/python.h>\n",
+                            src__cli__loop_dot_c="#include <perfscope/dispatch.h>\n")
+        self.assertEqual(faults, ["reaches Python.h through its headers"])
+
+    def test_stderr_in_code_counts_and_in_a_comment_does_not(self):
+        self.assertEqual(self.check(src__task__a_dot_c="// not to stderr, ever\n", src__cli__b_dot_c="f(stderr);\n"), [])
+        self.assertEqual(self.check(src__task__a_dot_c='fprintf(stderr, "x");\n'),
+                         ["uses stderr, which belongs to src/base/log\\.c|src/cli/.*"])
+
+    def test_a_fault_names_its_line(self):
+        tree = self.make_tree({"src/base/log.c": "/* a\n b */\n#include <perfscope/spec.h>\n"})
+        self.assertEqual([(path, line) for path, line, _ in check_includes.check(tree)], [("src/base/log.c", 3)])
+
+
+class TestDocs(TreeTestCase):
+    def check(self, text):
+        tree = self.make_tree({"Makefile": "all: x\n", "scripts/build/a.mk": "check-docs:\n", "docs/a.md": "# One two\n",
+                               "README.md": text})
+        return [fault for _, fault in check_docs.check(tree)]
+
+    def test_true_pages_have_no_fault(self):
+        self.assertEqual(self.check("[a](docs/a.md#one-two) `make all` `make check-docs` `docs/a.md` [w](https://x.y)\n"), [])
+
+    def test_links_goals_and_paths_are_followed(self):
+        self.assertEqual(self.check("[a](docs/b.md)\n"), ["link to docs/b.md, which does not exist"])
+        self.assertEqual(self.check("[a](docs/a.md#two)\n"), ["link to docs/a.md#two: no such heading"])
+        self.assertEqual(self.check("```\nmake X=1 al\n```\n"), ["`make al`: no such goal"])
+        self.assertEqual(self.check("in `src/gone.c`\n"), ["`src/gone.c` does not exist"])
+
+    def test_prose_about_making_is_not_a_goal(self):
+        self.assertEqual(self.check("They make haste.\n"), [])
+
+
+class TestTally(unittest.TestCase):
+    def test_tap_of_cmocka_is_counted_with_reasons(self):
+        output = ("1..4\nok 1 - a: ok\nnot ok 2 - a: bad\n# 0x1 != 0x2\n# x.c:3: error: Failure!\n"
+                  "# skip: no tracefs\nnot ok 3 # SKIP a: sk\nok 4 # SKIP b: sk\n# not ok - tests\n")
+        outcome = run_tests.parse_tap(output)
+        self.assertEqual(outcome["passed"], 1)
+        self.assertEqual([name for name, _ in outcome["failed"]], ["a: bad"])
+        self.assertEqual(outcome["skipped"], [["a: sk", "no tracefs"], ["b: sk", "no reason given"]])
+
+    def test_a_program_that_hangs_is_killed_with_its_children(self):
+        start = time.monotonic()
+        status, output = run_tests.run(["sh", "-c", "echo begun; sleep 60 & wait"], 0.3)
+        self.assertEqual((status, output), (None, "begun\n"))
+        self.assertLess(time.monotonic() - start, 30)  # a child that lives holds the pipe open for 60 s
+        self.assertEqual(run_tests.explain(status, 3), "killed after 3 s")
+
+    def test_a_crash_is_named_by_its_signal(self):
+        status, _ = run_tests.run(["sh", "-c", "kill -KILL $$"], 10)
+        self.assertEqual(run_tests.explain(status, 10), "ended by SIGKILL")
+
+
+class TestPythonFlags(unittest.TestCase):
+    def site(self, prefix, *folders):
+        with mock.patch("site.getsitepackages", return_value=list(folders)):
+            return python_flags.site_folder(prefix)
+
+    def test_modules_go_where_this_python_looks_below_the_prefix(self):
+        debian = ["/usr/local/lib/python3.11/dist-packages", "/usr/lib/python3/dist-packages"]
+        self.assertEqual(self.site("/usr/local", *debian), debian[0])
+        self.assertEqual(self.site("/usr", *debian), debian[1])
+
+    def test_below_another_prefix_they_go_to_its_site_packages(self):
+        version = "python%d.%d" % sys.version_info[:2]
+        self.assertEqual(self.site("/opt/x", "/usr/lib/python3/dist-packages"), f"/opt/x/lib/{version}/site-packages")
+
+    def test_all_flags_are_one_word_each(self):
+        script = os.path.join(ROOT, "scripts", "build", "python_flags.py")
+        words = subprocess.run([sys.executable, script, "--prefix", "/p", "make"], capture_output=True, text=True,
+                               check=True).stdout.split()
+        self.assertEqual([word.partition("=")[0] for word in words], ["cflags", "libs", "executable", "suffix", "site"])
+
+
+if __name__ == "__main__":
+    unittest.main()

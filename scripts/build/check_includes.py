@@ -32,7 +32,7 @@ HEADERS = {
     "count": "region",
     "python": "docstrings python python_types",
     "script": "binding dispatch policy run_totals script",
-    "cli": "doctor list loop options summary usage workload",
+    "cli": "cli deadline doctor list loop options output run signals summary user workload",
 }
 ROOM_OF_HEADER = {f"{name}.h": room for room, names in HEADERS.items() for name in names.split()}
 

@@ -16,7 +16,17 @@ $(FUZZERS): $(BUILD)/fuzz/%: tests/fuzz/%.c $(LIBRARY) $(CLI_LIBRARY) $(LIBPERF_
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(TEST_CPPFLAGS) $(ALL_LDFLAGS) -o $@ $< $(TEST_LIBS)
 
-.PHONY: load floor test-programs
+# One extension module a tests/python/*.c, with perfscope's own objects in it, so that tests reach what scripts do not.
+TEST_MODULES := $(patsubst tests/python/%.c,$(BUILD)/tests/python/%$(PYTHON_SUFFIX),$(wildcard tests/python/*.c))
+$(TEST_MODULES): $(BUILD)/tests/python/%$(PYTHON_SUFFIX): tests/python/%.c $(call rooms,python) $(LIBRARY) \
+		$(LIBPERF_TARGETS) $(BUILD)/python-flags
+	@mkdir -p $(@D)
+	@rm -f $(@D)/$*.*.so
+	$(call say,LINK)$(CC) -shared $(ALL_CFLAGS) $(TEST_CPPFLAGS) $(PYTHON_CFLAGS) $(ALL_LDFLAGS) -o $@ $< \
+		$(call rooms,python) $(LIBRARY) $(LIBS)
+
+.PHONY: load floor test-modules test-programs
+test-modules: $(TEST_MODULES)
 load: $(BUILD)/tests/load ## Build the load of known size that live tests, demo and bench observe
 $(BUILD)/tests/load: tests/live/load.c $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -27,12 +37,12 @@ $(BUILD)/tests/floor: tests/bench/floor.c $(BUILD)/flags $(BUILD)/python-flags
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(PYTHON_CFLAGS) $(ALL_LDFLAGS) -o $@ $< $(PYTHON_LIBS)
 
-test-programs: $(UNIT_TESTS) $(FUZZERS) load floor
+test-programs: $(UNIT_TESTS) $(FUZZERS) $(TEST_MODULES) load floor
 
 .PHONY: unit fuzz python-tests live checks
 unit: $(UNIT_TESTS) ## Run the C unit tests
 fuzz: $(FUZZERS) ## Run the fuzzers shortly; longer: build/fuzz/fuzz_spec SEED N
-python-tests: all load ## Run the Python tests that need no privileges
+python-tests: all load test-modules ## Run the Python tests that need no privileges
 live: all load ## Run the tests on real perf events
 checks: ## Check includes, docs and the build scripts
 unit fuzz live checks:

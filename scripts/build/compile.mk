@@ -10,7 +10,7 @@ LIBRARIAN := $(if $(LTO),gcc-ar,$(AR))
 WARNINGS := -Wall -Wextra -Werror -Wmissing-prototypes -Wstrict-prototypes -Wno-unused-parameter
 CFLAGS ?= -O2 -g
 LTO ?=
-ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE -fPIC -fvisibility=hidden $(WARNINGS) $(CFLAGS) $(LTO) -MMD -MP
+ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE -fPIC -fvisibility=hidden -ffunction-sections $(WARNINGS) $(CFLAGS) $(LTO) -MMD -MP
 ALL_CPPFLAGS = -Iinclude -I$(BUILD)/generated $(CPPFLAGS)
 ALL_LDFLAGS = $(CFLAGS) $(LTO) $(LDFLAGS)
 LIBS := $(LIBPERF_LIBS) $(shell pkg-config --libs libtraceevent) -lpfm -lpthread

@@ -41,7 +41,7 @@ class Tally:
         for name, reason in self.skipped:
             print(f"skipped  {name}: {reason}")
         for name, text in self.failed:
-            print(f"FAILED   {name}: {(text.strip().splitlines() or ['no message'])[-1]}")
+            print(f"FAILED   {name}: {(text.strip().splitlines() or ['no message'])[0]}")
         print(f"{self.passed} passed, {len(self.failed)} failed, {len(self.skipped)} skipped")
 
 
@@ -80,7 +80,7 @@ def parse_tap(output):
             outcome["failed"].append([match[1], ""])
         elif re.match(r"ok \d+ - ", line):
             outcome["passed"] += 1
-        elif line.startswith("# ") and outcome["failed"]:
+        elif line.startswith("# ") and not line.startswith("# not ok") and outcome["failed"]:
             outcome["failed"][-1][1] += line[2:] + "\n"
     return outcome
 

@@ -4,11 +4,12 @@
 TEST_LIBS = $(CLI_LIBRARY) $(LIBRARY) $(LIBS)
 TEST_CPPFLAGS = $(ALL_CPPFLAGS) $(LIBPERF_CFLAGS)
 
-# One program a tests/unit/test_*.c, on cmocka, without Python.
+# One program a tests/unit/test_*.c, on cmocka, without Python: what a test does not call of cli, and that would need
+# Python, is collected as garbage.
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 $(UNIT_TESTS): $(BUILD)/tests/%: tests/unit/%.c $(LIBRARY) $(CLI_LIBRARY) $(LIBPERF_TARGETS)
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(TEST_CPPFLAGS) -Itests/unit $(ALL_LDFLAGS) -o $@ $< $(TEST_LIBS) -lcmocka
+	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(TEST_CPPFLAGS) -Itests/unit $(ALL_LDFLAGS) -Wl,--gc-sections -o $@ $< $(TEST_LIBS) -lcmocka
 
 # One program a tests/fuzz/fuzz_*.c: fuzz_x SEED N.
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -22,8 +23,8 @@ $(TEST_MODULES): $(BUILD)/tests/python/%$(PYTHON_SUFFIX): tests/python/%.c $(cal
 		$(LIBPERF_TARGETS) $(BUILD)/python-flags
 	@mkdir -p $(@D)
 	@rm -f $(@D)/$*.*.so
-	$(call say,LINK)$(CC) -shared $(ALL_CFLAGS) $(TEST_CPPFLAGS) $(PYTHON_CFLAGS) $(ALL_LDFLAGS) -o $@ $< \
-		$(call rooms,python) $(LIBRARY) $(LIBS)
+	$(call say,LINK)$(CC) -shared $(ALL_CFLAGS) $(TEST_CPPFLAGS) $(PYTHON_CFLAGS) -Wno-missing-prototypes \
+		$(ALL_LDFLAGS) -o $@ $< $(call rooms,python) $(LIBRARY) $(LIBS)
 
 .PHONY: load floor test-modules test-programs
 test-modules: $(TEST_MODULES)

@@ -97,7 +97,7 @@ class TestTally(unittest.TestCase):
                   "# skip: no tracefs\nnot ok 3 # SKIP a: sk\nok 4 # SKIP b: sk\n# not ok - tests\n")
         outcome = run_tests.parse_tap(output)
         self.assertEqual(outcome["passed"], 1)
-        self.assertEqual([name for name, _ in outcome["failed"]], ["a: bad"])
+        self.assertEqual(outcome["failed"], [["a: bad", "0x1 != 0x2\nx.c:3: error: Failure!\n"]])
         self.assertEqual(outcome["skipped"], [["a: sk", "no tracefs"], ["b: sk", "no reason given"]])
 
     def test_a_program_that_hangs_is_killed_with_its_children(self):

@@ -36,7 +36,7 @@ check-asan: deps ## Run the unit, fuzz and Python tests under ASan and UBSan, bu
 
 .PHONY: check-pythons
 check-pythons: deps ## Build for each Python 3.9 to 3.13 on PATH and in PYTHONS, and run the Python tests
-	@/usr/bin/python3 scripts/build/check_pythons.py $(PYTHONS)
+	+@$(PYTHON) scripts/build/check_pythons.py $(PYTHONS)
 
 .PHONY: bench
 bench: deps ## Measure speed, start-up, memory and loss; writes the table of docs/benchmarks.md

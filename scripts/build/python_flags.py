@@ -54,6 +54,7 @@ def main():
         "cflags": cflags,
         "libs": libs,
         "executable": lambda: sys.executable,
+        "home": lambda: f"{sys.base_prefix}:{sys.base_exec_prefix}",
         "suffix": lambda: sysconfig.get_config_var("EXT_SUFFIX"),
         "site": lambda: site_folder(prefix),
     }

@@ -22,6 +22,13 @@ bool ps_policy_init(struct ps_policy *policy, bool stop_on_error);
 void ps_policy_deinit(struct ps_policy *policy);
 
 /**
+ * Take the current exception where it ends the run cleanly: SystemExit, KeyboardInterrupt, a broken stdout.
+ *
+ * False, and the exception stays, where it is another. @policy may be all zero.
+ */
+bool ps_policy_take_end(struct ps_policy *policy);
+
+/**
  * Take the current exception of the script's function @name.
  *
  * SystemExit, KeyboardInterrupt and a broken stdout end the run; others are printed the first time for each function

@@ -26,7 +26,7 @@ $(TEST_MODULES): $(BUILD)/tests/python/%$(PYTHON_SUFFIX): tests/python/%.c $(cal
 	$(call say,LINK)$(CC) -shared $(ALL_CFLAGS) $(TEST_CPPFLAGS) $(PYTHON_CFLAGS) -Wno-missing-prototypes \
 		$(ALL_LDFLAGS) -o $@ $< $(call rooms,python) $(LIBRARY) $(LIBS)
 
-.PHONY: load floor test-modules test-programs
+.PHONY: load floor script-driver test-modules test-programs
 test-modules: $(TEST_MODULES)
 load: $(BUILD)/tests/load ## Build the load of known size that live tests, demo and bench observe
 $(BUILD)/tests/load: tests/live/load.c $(BUILD)/flags
@@ -38,12 +38,21 @@ $(BUILD)/tests/floor: tests/bench/floor.c $(BUILD)/flags $(BUILD)/python-flags
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(PYTHON_CFLAGS) $(ALL_LDFLAGS) -o $@ $< $(PYTHON_LIBS)
 
-test-programs: $(UNIT_TESTS) $(FUZZERS) $(TEST_MODULES) load floor
+# The room script, reached by its Python tests without events.
+SCRIPT_DRIVER := $(BUILD)/tests/script_driver
+script-driver: $(SCRIPT_DRIVER)
+$(SCRIPT_DRIVER): tests/python/driver/script_driver.c $(call rooms,script python) $(LIBRARY) $(LIBPERF_TARGETS) \
+		$(BUILD)/python-flags
+	@mkdir -p $(@D)
+	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(TEST_CPPFLAGS) $(PYTHON_CFLAGS) $(ALL_LDFLAGS) -o $@ $< \
+		$(call rooms,script python) $(LIBRARY) $(LIBS) $(PYTHON_LIBS)
+
+test-programs: $(UNIT_TESTS) $(FUZZERS) $(TEST_MODULES) load floor script-driver
 
 .PHONY: unit fuzz python-tests live checks
 unit: $(UNIT_TESTS) ## Run the C unit tests
 fuzz: $(FUZZERS) ## Run the fuzzers shortly; longer: build/fuzz/fuzz_spec SEED N
-python-tests: all load test-modules ## Run the Python tests that need no privileges
+python-tests: all load test-modules script-driver ## Run the Python tests that need no privileges
 live: all load ## Run the tests on real perf events
 checks: ## Check includes, docs and the build scripts
 unit fuzz live checks:

@@ -21,30 +21,51 @@ static bool is_stdout_broken(void)
 	return poll(&pollfd, 1, 0) == 1 && pollfd.revents & (POLLERR | POLLHUP);
 }
 
-/** The exit status that SystemExit with @code asks for, as Python itself does. */
+/** The exit status that SystemExit with @code asks for; its message goes to stderr. Both as Python itself does. */
 static int status_of_code(PyObject *code)
 {
 	if (!code || code == Py_None)
 		return 0;
 	if (PyLong_Check(code)) {
-		long status = PyLong_AsLong(code);
-		PyErr_Clear();
-		return (int)(status & 0xff);
+		int overflow;
+		long status = PyLong_AsLongAndOverflow(code, &overflow);
+		return overflow ? 0xff : status & 0xff;
 	}
-	_cleanup_pydecref_ PyObject *text = PyObject_Str(code);
-	const char *line = text ? PyUnicode_AsUTF8(text) : NULL;
+	PyObject *file = PySys_GetObject("stderr"); // borrowed
+	if (file && file != Py_None && !PyFile_WriteObject(code, file, Py_PRINT_RAW))
+		PyFile_WriteString("\n", file);
 	PyErr_Clear();
-	ps_log(PS_LOG_ERROR, "%s", line ? line : "SystemExit");
 	return 1;
 }
 
-static void take_exit(struct ps_policy *policy, PyObject *value)
+static void take_exit(struct ps_policy *policy)
 {
+	PyObject *type, *value, *traceback;
+	PyErr_Fetch(&type, &value, &traceback);
+	PyErr_NormalizeException(&type, &value, &traceback);
 	_cleanup_pydecref_ PyObject *code = value ? PyObject_GetAttrString(value, "code") : NULL;
 	PyErr_Clear();
-	policy->is_over = true;
 	policy->is_exit = true;
 	policy->exit_status = status_of_code(code);
+	Py_XDECREF(type);
+	Py_XDECREF(value);
+	Py_XDECREF(traceback);
+}
+
+bool ps_policy_take_end(struct ps_policy *policy)
+{
+	if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
+		PyErr_Clear();
+		policy->is_interrupted = true;
+	} else if (PyErr_ExceptionMatches(PyExc_BrokenPipeError) && is_stdout_broken()) {
+		PyErr_Clear();
+	} else if (PyErr_ExceptionMatches(PyExc_SystemExit)) {
+		take_exit(policy);
+	} else {
+		return false;
+	}
+	policy->is_over = true;
+	return true;
 }
 
 /** (function, file, line) of where @traceback ends. New reference, NULL with an exception set. */
@@ -110,27 +131,8 @@ static void take_other(struct ps_policy *policy, const char *name)
 
 void ps_policy_take(struct ps_policy *policy, const char *name)
 {
-	if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
-		PyErr_Clear();
-		policy->is_over = policy->is_interrupted = true;
-		return;
-	}
-	if (PyErr_ExceptionMatches(PyExc_BrokenPipeError) && is_stdout_broken()) {
-		PyErr_Clear();
-		policy->is_over = true;
-		return;
-	}
-	if (!PyErr_ExceptionMatches(PyExc_SystemExit)) {
+	if (!ps_policy_take_end(policy))
 		take_other(policy, name);
-		return;
-	}
-	PyObject *type, *value, *traceback;
-	PyErr_Fetch(&type, &value, &traceback);
-	PyErr_NormalizeException(&type, &value, &traceback);
-	take_exit(policy, value);
-	Py_XDECREF(type);
-	Py_XDECREF(value);
-	Py_XDECREF(traceback);
 }
 
 void ps_policy_flush(struct ps_policy *policy)

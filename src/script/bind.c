@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT
+#include "location.h"
+
+#include <limits.h>
+#include <perfscope/binding.h>
+#include <perfscope/log.h>
+#include <string.h>
+
+const struct ps_callback_info ps_callbacks[PS_NR_CALLBACKS] = {
+	[PS_CALLBACK_INIT] = { "__init__", 0, 0, "__init__()",
+			       "Called once, after the events are open, before they are enabled." },
+	[PS_CALLBACK_EXIT] = { "__exit__", 0, 1, "__exit__() or __exit__(totals)",
+			       "Called once, however the run ends, with the whole run's totals." },
+	[PS_CALLBACK_INTERVAL] = { "__interval__", 0, 1, "__interval__() or __interval__(totals)",
+				   "Called every -i milliseconds, with the totals since the "
+				   "last." },
+	[PS_CALLBACK_LOST] = { "__lost__", 2, 3,
+			       "__lost__(lost_start, lost_end) or "
+			       "__lost__(lost_start, lost_end, lost)",
+			       "Called for each loss of events, with the times around it in ns." },
+	[PS_CALLBACK_PRINT_STAT] = { "__print_stat__", 1, 1, "__print_stat__(indent)",
+				     "Called on SIGUSR2, with perfscope's own counts." },
+	[PS_CALLBACK_SAMPLE] = { "__sample__", 1, 1, "__sample__(event)",
+				 "Called for each event that has no handler of its own." },
+};
+
+/** A callable of the script, and how it may be called. */
+struct wish {
+	const char *name, *signature;
+	unsigned int min_args, max_args;
+};
+
+/** "FILE:LINE" of the callable, or "script NAME" where it does not tell. The caller frees it. */
+static char *place_of(const struct ps_script *script, const struct ps_arity *arity)
+{
+	char *place;
+	int length = arity->file && arity->line
+			     ? asprintf(&place, "%s:%u", arity->file, arity->line)
+			     : asprintf(&place, "script %s", script->name);
+	return length < 0 ? NULL : place;
+}
+
+static void describe_arity(const struct ps_arity *arity, char *ret, size_t size)
+{
+	if (arity->needs_keywords)
+		snprintf(ret, size, "takes arguments by keyword alone");
+	else if (arity->max == UINT_MAX)
+		snprintf(ret, size, "takes %u or more arguments", arity->min);
+	else if (arity->min != arity->max)
+		snprintf(ret, size, "takes %u to %u arguments", arity->min, arity->max);
+	else if (arity->max == 0)
+		snprintf(ret, size, "takes no argument");
+	else
+		snprintf(ret, size, "takes %u argument%s", arity->max, arity->max > 1 ? "s" : "");
+}
+
+static struct ps_error *wrong_arity(const struct ps_script *script, const struct wish *wish,
+				    const struct ps_arity *arity)
+{
+	_cleanup_free_ char *place = place_of(script, arity);
+	char takes[64];
+	describe_arity(arity, takes, sizeof(takes));
+	return ps_error_format(PS_ERROR_SCRIPT, "%s: %s %s; define %s", place ? place : "script",
+			       wish->name, takes, wish->signature);
+}
+
+static struct ps_error *lazy_function(const struct ps_script *script, const struct wish *wish,
+				      const struct ps_arity *arity)
+{
+	_cleanup_free_ char *place = place_of(script, arity);
+	return ps_error_format(PS_ERROR_SCRIPT,
+			       "%s: %s is a coroutine or generator, of which a call runs nothing; "
+			       "make it a plain function",
+			       place ? place : "script", wish->name);
+}
+
+/** Tell with how many arguments @callable is to be called: the most that both sides know. */
+static struct ps_error *fit(const struct ps_script *script, PyObject *callable,
+			    const struct wish *wish, unsigned int *ret_nr_args)
+{
+	if (!PyCallable_Check(callable))
+		return ps_error_format(PS_ERROR_SCRIPT,
+				       "script %s: %s is of type %s, not a function; define %s",
+				       script->name, wish->name, Py_TYPE(callable)->tp_name,
+				       wish->signature);
+	struct ps_arity arity;
+	if (!ps_arity_read(callable, &arity))
+		return ps_python_take_error(wish->name);
+	if (arity.is_lazy)
+		return lazy_function(script, wish, &arity);
+	if (!arity.is_known) {
+		// With all there is, as in the template: what has defaults takes that too.
+		*ret_nr_args = wish->max_args;
+		return NULL;
+	}
+	unsigned int nr = arity.max < wish->max_args ? arity.max : wish->max_args;
+	if (nr < wish->min_args || nr < arity.min || arity.needs_keywords)
+		return wrong_arity(script, wish, &arity);
+	*ret_nr_args = nr;
+	return NULL;
+}
+
+/** What the module itself, not its type, calls @name. Borrowed; NULL: nothing. */
+static PyObject *find(const struct ps_script *script, const char *name)
+{
+	return PyDict_GetItemString(PyModule_GetDict(script->module), name);
+}
+
+static struct ps_error *bind_callbacks(struct ps_script *script)
+{
+	for (size_t i = 0; i < PS_NR_CALLBACKS; i++) {
+		const struct ps_callback_info *info = &ps_callbacks[i];
+		PyObject *callable = find(script, info->name);
+		if (!callable)
+			continue;
+		struct wish wish = { info->name, info->signature, info->min_args, info->max_args };
+		struct ps_error *error = fit(script, callable, &wish, &script->nr_args[i]);
+		if (error)
+			return error;
+		Py_INCREF(callable);
+		script->callbacks[i] = callable;
+	}
+	return NULL;
+}
+
+/** The script's own handler of @source, checked. Borrowed; NULL: it has none. */
+static struct ps_error *find_handler(const struct ps_script *script, const struct ps_source *source,
+				     PyObject **ret)
+{
+	_cleanup_free_ char *name = ps_identifier_from(source->handler), *signature = NULL;
+	if (!name || asprintf(&signature, "%s(event)", name) < 0) {
+		signature = NULL;
+		return &ps_enomem;
+	}
+	*ret = find(script, name);
+	if (!*ret)
+		return NULL;
+	unsigned int nr_args;
+	return fit(script, *ret, &(struct wish){ name, signature, 1, 1 }, &nr_args);
+}
+
+static void warn_of_counter(const struct ps_script *script, const struct ps_source *source)
+{
+	if (!source->is_sampling && !source->is_missing)
+		ps_log(PS_LOG_WARNING,
+		       "script %s: %s(event) is never called: %s only counts (sample it: "
+		       "%s/freq=HZ/)",
+		       script->name, source->handler, source->name, source->name);
+}
+
+static struct ps_error *bind_handlers(struct ps_script *script,
+				      const struct ps_source_list *sources, bool *ret_has_own)
+{
+	script->handlers = calloc(sources->nr_sources + 1, sizeof(*script->handlers));
+	if (!script->handlers)
+		return &ps_enomem;
+	script->nr_handlers = sources->nr_sources;
+	for (size_t i = 0; i < sources->nr_sources; i++) {
+		PyObject *handler;
+		struct ps_error *error = find_handler(script, sources->sources[i], &handler);
+		if (error)
+			return error;
+		if (handler)
+			warn_of_counter(script, sources->sources[i]);
+		*ret_has_own |= handler != NULL;
+		script->handlers[i] = handler ? handler : script->callbacks[PS_CALLBACK_SAMPLE];
+		Py_XINCREF(script->handlers[i]);
+	}
+	return NULL;
+}
+
+static bool has_callback(const struct ps_script *script)
+{
+	for (size_t i = 0; i < PS_NR_CALLBACKS; i++) {
+		if (script->callbacks[i])
+			return true;
+	}
+	return false;
+}
+
+// So many handlers are named in a message; a glob may have hundreds.
+#define MAX_NAMED 3
+
+static struct ps_error *nothing_to_call(const struct ps_script *script,
+					const struct ps_source_list *sources)
+{
+	_cleanup_free_ char *names = NULL;
+	size_t size;
+	FILE *stream = open_memstream(&names, &size);
+	if (!stream)
+		return &ps_enomem;
+	for (size_t i = 0; i < sources->nr_sources && i < MAX_NAMED; i++)
+		fprintf(stream, "%s(event), ", sources->sources[i]->handler);
+	if (sources->nr_sources > MAX_NAMED)
+		fprintf(stream, "... (%zu more), ", sources->nr_sources - MAX_NAMED);
+	for (size_t i = 0; i < PS_NR_CALLBACKS; i++)
+		fprintf(stream, "%s%s", ps_callbacks[i].name, i + 1 < PS_NR_CALLBACKS ? ", " : "");
+	if (fclose(stream))
+		return &ps_enomem;
+	return ps_error_format(
+		PS_ERROR_SCRIPT,
+		"script %s: defines nothing to call; it may define %s (-h prints a template)",
+		script->name, names);
+}
+
+struct ps_error *ps_script_bind(struct ps_script *script, const struct ps_source_list *sources)
+{
+	bool has_own = false;
+	struct ps_error *error = bind_callbacks(script);
+	if (!error)
+		error = bind_handlers(script, sources, &has_own);
+	if (error)
+		return error;
+	ps_script_warn_unbound(script, sources);
+	return has_own || has_callback(script) ? NULL : nothing_to_call(script, sources);
+}

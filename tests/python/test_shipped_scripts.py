@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""What the shipped scripts make of events that are made up."""
+
+import contextlib
+import importlib.util
+import io
+import os
+import sys
+import types
+import unittest
+from unittest import mock
+
+from scripttest import ROOT
+
+US = 1000
+
+
+def load(name, *arguments):
+    perfscope = types.SimpleNamespace(syscall_name=lambda number: {0: "read", 1: "write"}.get(number))
+    path = os.path.join(ROOT, "scripts", f"{name}.py")
+    spec = importlib.util.spec_from_file_location(f"shipped_{name}", path)
+    module = importlib.util.module_from_spec(spec)
+    with mock.patch.dict(sys.modules, perfscope=perfscope), mock.patch.object(sys, "argv", [name, *arguments]):
+        spec.loader.exec_module(module)
+    return module
+
+
+def shown(function):
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        function()
+    return output.getvalue().splitlines()
+
+
+def event(**fields):
+    return types.SimpleNamespace(**fields)
+
+
+class TestSyscount(unittest.TestCase):
+    def feed(self, *arguments):
+        script = load("syscount", *arguments)
+        for comm, number in [("cat", 0)] * 3 + [("cat", 1)] * 2 + [("sh", 999)]:
+            script.raw_syscalls__sys_enter(event(_comm=comm, id=number))
+        return script
+
+    def test_table(self):
+        self.assertEqual(shown(self.feed().__exit__), [
+            "COMM             SYSCALL                   CALLS",
+            "cat              read                          3",
+            "cat              write                         2",
+            "sh               #999                          1"])
+
+    def test_top(self):
+        self.assertEqual(shown(self.feed("--top", "1").__exit__)[1:], [
+            "cat              read                          3",
+            "(others)                                       3"])
+
+    def test_interval_starts_anew(self):
+        script = self.feed()
+        self.assertEqual(len(shown(script.__interval__)), 5)
+        self.assertEqual(shown(script.__exit__), [])
+
+
+class TestRunqlat(unittest.TestCase):
+    def switch(self, script, time, prev_pid, next_pid, prev_state=1, next_comm="x"):
+        script.sched__sched_switch(event(_time=time, prev_pid=prev_pid, next_pid=next_pid, prev_state=prev_state,
+                                         next_comm=next_comm))
+
+    def histograms(self, script):
+        return {comm: dict(histogram) for comm, histogram in script.histograms.items()}
+
+    def test_wait_after_a_wakeup(self):
+        script = load("runqlat")
+        script.sched__sched_wakeup(event(_time=0, pid=7))
+        script.sched__sched_wakeup(event(_time=4 * US, pid=7))
+        script.sched__sched_wakeup_new(event(_time=5 * US, pid=8))
+        self.switch(script, 5 * US, 1, 7, next_comm="a")
+        self.switch(script, 5 * US + 999, 7, 8, next_comm="b")
+        self.assertEqual(self.histograms(script), {"a": {3: 1}, "b": {0: 1}})
+
+    def test_wait_after_it_was_taken_off_a_cpu(self):
+        script = load("runqlat")
+        self.switch(script, 0, 7, 8, prev_state=0x100)
+        self.switch(script, 1 * US, 8, 7, prev_state=0)
+        self.switch(script, 3 * US, 7, 8, prev_state=1)
+        self.assertEqual(self.histograms(script), {"x": {1: 1, 2: 1}})
+        self.assertEqual(script.since, {})
+
+    def test_idle_does_not_wait(self):
+        script = load("runqlat")
+        self.switch(script, 0, 0, 7, prev_state=0)
+        self.switch(script, 1 * US, 7, 0)
+        self.assertEqual(self.histograms(script), {})
+
+    def test_histogram(self):
+        script = load("runqlat", "--comm", "a")
+        script.histograms["a"].update({0: 1, 2: 40})
+        script.histograms["b"].update({0: 1})
+        self.assertEqual(shown(script.__exit__), [
+            "a", "              usecs : count    distribution",
+            "       0 -> 0       : 1        |*                                       |",
+            "       1 -> 1       : 0        |                                        |",
+            "       2 -> 3       : 40       |****************************************|", ""])
+
+
+if __name__ == "__main__":
+    unittest.main()

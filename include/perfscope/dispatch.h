@@ -47,8 +47,11 @@ enum ps_dispatch_state ps_dispatch_turn(struct ps_dispatch *dispatch);
  */
 void ps_dispatch_drain(struct ps_dispatch *dispatch, uint64_t limit_ns);
 
-/** Call `__interval__`; false where the script has none (the caller then prints its summary). */
-bool ps_dispatch_interval(struct ps_dispatch *dispatch);
+/** Whether the script has `__interval__`; without it the caller prints a summary instead. */
+bool ps_dispatch_has_interval(const struct ps_dispatch *dispatch);
+
+/** Call `__interval__`, which the script has. */
+void ps_dispatch_interval(struct ps_dispatch *dispatch);
 
 /** Call `__print_stat__`; false where the script has none. */
 bool ps_dispatch_print_stat(struct ps_dispatch *dispatch);

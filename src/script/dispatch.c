@@ -392,13 +392,15 @@ static void call_with_totals(struct ps_dispatch *dispatch, enum ps_callback whic
 	call_back(dispatch, which, totals);
 }
 
-bool ps_dispatch_interval(struct ps_dispatch *dispatch)
+bool ps_dispatch_has_interval(const struct ps_dispatch *dispatch)
 {
-	if (!has_callback(dispatch, PS_CALLBACK_INTERVAL))
-		return false;
+	return has_callback(dispatch, PS_CALLBACK_INTERVAL);
+}
+
+void ps_dispatch_interval(struct ps_dispatch *dispatch)
+{
 	call_with_totals(dispatch, PS_CALLBACK_INTERVAL, ps_run_totals_interval);
 	ps_policy_flush(&dispatch->policy);
-	return true;
 }
 
 bool ps_dispatch_print_stat(struct ps_dispatch *dispatch)

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT
+#include <perfscope/loop.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <perfscope/deadline.h>
+#include <perfscope/log.h>
+#include <perfscope/signals.h>
+#include <sys/epoll.h>
+
+#define MAX_EVENTS 64
+
+/** What a descriptor stands for, in epoll_event's data: a ring by its index, or one of these. */
+enum { WAKE_SIGNAL = UINT32_MAX, WAKE_WORKLOAD = UINT32_MAX - 1 };
+
+struct loop {
+	const struct ps_loop_options *options;
+	int epoll_fd;
+	struct ps_deadline interval, usage, duration;
+	uint64_t pace_ns;   // between two looks into rings that are below their watermark
+	bool has_full_ring; // a ring reached its watermark
+	bool is_exited;	    // the program of --run has ended
+	bool has_hangup;    // a ring has nobody left who writes it
+	bool is_ended;
+	enum ps_loop_end end;
+};
+
+static void loop_end(struct loop *loop, enum ps_loop_end end)
+{
+	if (loop->is_ended)
+		return;
+	loop->is_ended = true;
+	loop->end = end;
+}
+
+static struct ps_error *watch(struct loop *loop, int fd, uint32_t what)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = what };
+	if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &event))
+		return ps_error_os(errno, "epoll_ctl");
+	return NULL;
+}
+
+static struct ps_error *watch_all(struct loop *loop)
+{
+	const struct ps_loop_options *options = loop->options;
+	struct ps_error *error = watch(loop, ps_signals_fd(), WAKE_SIGNAL);
+	if (!error && options->workload_fd >= 0)
+		error = watch(loop, options->workload_fd, WAKE_WORKLOAD);
+	for (size_t i = 0; !error && i < options->session->nr_rings; i++)
+		error = watch(loop, options->session->ring_fds[i], i);
+	return error;
+}
+
+static void take_wake(struct loop *loop, const struct epoll_event *event)
+{
+	uint32_t what = event->data.u32;
+	if (what == WAKE_SIGNAL) {
+		ps_signals_clear();
+	} else if (what == WAKE_WORKLOAD) {
+		loop->is_exited = true;
+	} else if (event->events & (EPOLLHUP | EPOLLERR)) {
+		// It would wake us for ever. What it still holds is read in every turn as before.
+		epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, loop->options->session->ring_fds[what],
+			  NULL);
+		loop->has_hangup = true;
+	} else {
+		loop->has_full_ring = true;
+	}
+}
+
+/** Wait until @wake_ns; 0: only look. */
+static void loop_wait(struct loop *loop, uint64_t wake_ns)
+{
+	struct epoll_event events[MAX_EVENTS];
+	uint64_t now_ns = ps_monotonic_ns();
+	uint64_t wait_ms =
+		wake_ns > now_ns ? (wake_ns - now_ns + PS_NS_PER_MS - 1) / PS_NS_PER_MS : 0;
+	void *state = ps_interp_release();
+	int nr = epoll_wait(loop->epoll_fd, events, MAX_EVENTS,
+			    wait_ms < INT_MAX ? (int)wait_ms : INT_MAX);
+	ps_interp_acquire(state);
+	loop->has_full_ring = false;
+	for (int i = 0; i < nr; i++)
+		take_wake(loop, &events[i]);
+}
+
+static void reopen_output(const struct ps_output *output)
+{
+	_cleanup_error_ struct ps_error *error = ps_output_reopen(output);
+	if (error)
+		ps_log_error(PS_LOG_WARNING, ps_error_hint(error, "stdout stays where it was"));
+}
+
+static void take_signals(struct loop *loop)
+{
+	if (ps_signals_is_stopping())
+		loop_end(loop, PS_LOOP_SIGNALLED);
+	if (ps_signals_take_hangup())
+		reopen_output(loop->options->output);
+	if (ps_signals_take_print_stat() && !ps_dispatch_print_stat(loop->options->dispatch))
+		ps_usage_print(loop->options->meter);
+}
+
+static void take_interval(struct loop *loop)
+{
+	const struct ps_loop_options *options = loop->options;
+	if (!options->summary)
+		ps_dispatch_interval(options->dispatch);
+	else if (!ps_summary_print(options->summary))
+		loop_end(loop, PS_LOOP_CLOSED);
+}
+
+/** Do what is due; whether script code ran, which may have ended the run. */
+static bool take_deadlines(struct loop *loop)
+{
+	uint64_t now_ns = ps_monotonic_ns();
+	bool is_due = ps_deadline_take(&loop->interval, now_ns);
+	if (is_due)
+		take_interval(loop);
+	if (ps_deadline_take(&loop->usage, now_ns))
+		ps_usage_print(loop->options->meter);
+	if (ps_deadline_take(&loop->duration, now_ns))
+		loop_end(loop, PS_LOOP_TIMED_OUT);
+	return is_due;
+}
+
+static uint64_t next_wake_ns(const struct loop *loop)
+{
+	uint64_t pace_ns = loop->pace_ns;
+	// At this rate the rings fill while the youngest records wait for their turn in the order. Below it the pace is
+	// enough, and a wake-up every few milliseconds is saved.
+	if (loop->has_full_ring && ps_merge_has_waiting(loop->options->merge) &&
+	    pace_ns > PS_MERGE_SLACK_NS)
+		pace_ns = PS_MERGE_SLACK_NS;
+	uint64_t wake_ns = ps_monotonic_ns() + pace_ns;
+	wake_ns = ps_deadline_limit(&loop->interval, wake_ns);
+	wake_ns = ps_deadline_limit(&loop->usage, wake_ns);
+	return ps_deadline_limit(&loop->duration, wake_ns);
+}
+
+static void loop_turns(struct loop *loop)
+{
+	uint64_t wake_ns = 0;
+	while (!loop->is_ended) {
+		loop_wait(loop, wake_ns);
+		take_signals(loop);
+		enum ps_dispatch_state state = ps_dispatch_turn(loop->options->dispatch);
+		if (state == PS_DISPATCH_STOP)
+			loop_end(loop,
+				 ps_signals_is_stopping() ? PS_LOOP_SIGNALLED : PS_LOOP_STOPPED);
+		else if (loop->is_exited)
+			loop_end(loop, PS_LOOP_EXITED);
+		else if (loop->has_hangup && ps_session_is_over(loop->options->session))
+			loop_end(loop, PS_LOOP_GONE);
+		loop->has_hangup = false;
+		bool has_run_script = take_deadlines(loop);
+		bool is_busy = state == PS_DISPATCH_MORE || has_run_script;
+		wake_ns = is_busy ? 0 : next_wake_ns(loop);
+	}
+}
+
+/** A record waits for its place in the order up to the slack; then the pace is what is left of the latency. */
+static uint64_t pace_of(const struct ps_loop_options *options)
+{
+	uint64_t taken_ns = PS_NS_PER_MS + (options->is_ordered ? PS_MERGE_SLACK_NS : 0);
+	uint64_t pace_ns = options->latency_ns > taken_ns ? options->latency_ns - taken_ns : 0;
+	return pace_ns > PS_NS_PER_MS ? pace_ns : PS_NS_PER_MS;
+}
+
+struct ps_error *ps_loop_run(const struct ps_loop_options *options, enum ps_loop_end *ret)
+{
+	uint64_t now_ns = ps_monotonic_ns();
+	struct loop loop = {
+		.options = options,
+		.epoll_fd = epoll_create1(EPOLL_CLOEXEC),
+		.interval = ps_deadline_start(options->interval_ns, now_ns),
+		.usage = ps_deadline_start(options->usage_ns, now_ns),
+		.duration = ps_deadline_start(options->duration_ns, now_ns),
+		.pace_ns = pace_of(options),
+	};
+	if (loop.epoll_fd < 0)
+		return ps_error_os(errno, "epoll_create1");
+	struct ps_error *error = watch_all(&loop);
+	if (!error) {
+		loop_turns(&loop);
+		*ret = loop.end;
+	}
+	close(loop.epoll_fd);
+	return error;
+}

@@ -275,7 +275,8 @@ struct ps_error *ps_options_check(struct ps_options *options)
 	if (list_targets(options, targets) > 1)
 		return ps_error_format(PS_ERROR_USAGE, "%s and %s exclude each other: give one",
 				       targets[0], targets[1]);
-	if (options->is_tsc && options->given & 1U << PS_GROUP_CLOCK &&
+	// The default may have been replaced only by the clock that it needs.
+	if (options->is_tsc && options->clock != PS_CLOCK_MONOTONIC &&
 	    options->clock != PS_CLOCK_PERF)
 		return ps_error_format(PS_ERROR_USAGE,
 				       "--tsc needs the clock perf: leave --clock away");

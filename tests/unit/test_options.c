@@ -225,6 +225,14 @@ TEST(options, check_names_what_is_missing_or_too_much)
 	ASSERT_CHECK("--tsc needs the clock perf", "--tsc", "--clock=tai", "-ea", "x.py");
 }
 
+TEST(options, time_stamp_counter_brings_the_clock_that_it_needs)
+{
+	struct ps_options options = parse(ARGV("-e", "a", "--tsc", "x.py"));
+	ASSERT_OK(ps_options_check(&options));
+	ASSERT_EQ(options.clock, PS_CLOCK_PERF);
+	ps_options_deinit(&options);
+}
+
 TEST(options, process_and_thread_lists_go_together)
 {
 	struct ps_options options = parse(ARGV("-e", "a", "-p1", "-t2", "-C0", "x.py"));

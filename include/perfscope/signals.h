@@ -28,7 +28,7 @@ enum ps_signal_phase {
  */
 struct ps_error *ps_signals_start(bool has_output);
 
-/** Undo all of it: default dispositions. */
+/** Undo it, at the end of the process: requests that come now change nothing. */
 void ps_signals_finish(void);
 
 /** The descriptor to poll; ps_signals_clear makes it unreadable again. */
@@ -41,6 +41,12 @@ void ps_signals_clear(void);
  */
 void ps_signals_yield(void);
 void ps_signals_claim(void);
+
+/**
+ * Call before the interpreter is ended, which takes our handler of SIGINT away: wait for the second SIGINT of one
+ * request, which timeout(1) sends to the group. It would end the process with another status.
+ */
+void ps_signals_settle(void);
 
 /** What runs from now on; @dispatch is that of PS_PHASE_RUNNING, else NULL. */
 void ps_signals_set_phase(enum ps_signal_phase phase, struct ps_dispatch *dispatch);

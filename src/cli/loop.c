@@ -116,12 +116,14 @@ static bool take_deadlines(struct loop *loop)
 {
 	uint64_t now_ns = ps_monotonic_ns();
 	bool is_due = ps_deadline_take(&loop->interval, now_ns);
+	if (ps_deadline_take(&loop->duration, now_ns))
+		loop_end(loop, PS_LOOP_TIMED_OUT);
+	// The end has a summary of its own.
+	is_due &= !loop->is_ended || !loop->options->summary;
 	if (is_due)
 		take_interval(loop);
 	if (ps_deadline_take(&loop->usage, now_ns))
 		ps_usage_print(loop->options->meter);
-	if (ps_deadline_take(&loop->duration, now_ns))
-		loop_end(loop, PS_LOOP_TIMED_OUT);
 	return is_due;
 }
 
@@ -139,6 +141,12 @@ static uint64_t next_wake_ns(const struct loop *loop)
 	return ps_deadline_limit(&loop->duration, wake_ns);
 }
 
+/** Whether nobody is left to observe. A program that we started still owes its status then. */
+static bool is_gone(const struct ps_loop_options *options)
+{
+	return options->workload_fd < 0 && ps_session_is_over(options->session);
+}
+
 static void loop_turns(struct loop *loop)
 {
 	uint64_t wake_ns = 0;
@@ -151,7 +159,7 @@ static void loop_turns(struct loop *loop)
 				 ps_signals_is_stopping() ? PS_LOOP_SIGNALLED : PS_LOOP_STOPPED);
 		else if (loop->is_exited)
 			loop_end(loop, PS_LOOP_EXITED);
-		else if (loop->has_hangup && ps_session_is_over(loop->options->session))
+		else if (loop->has_hangup && is_gone(loop->options))
 			loop_end(loop, PS_LOOP_GONE);
 		loop->has_hangup = false;
 		bool has_run_script = take_deadlines(loop);

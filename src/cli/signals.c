@@ -125,6 +125,8 @@ static void on_nothing(int signal_number)
 {
 }
 
+static const int requests[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR2 };
+
 static int grace_signal(void)
 {
 	return SIGRTMAX;
@@ -160,9 +162,10 @@ void ps_signals_claim(void)
 	handle(grace_signal(), on_grace, 0);
 	sigset_t set;
 	sigemptyset(&set);
-	const int ours[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR2, SIGPIPE, SIGXFSZ, grace_signal() };
-	for (size_t i = 0; i < PS_ARRAY_SIZE(ours); i++)
-		sigaddset(&set, ours[i]);
+	sigaddset(&set, SIGPIPE);
+	sigaddset(&set, grace_signal());
+	for (size_t i = 0; i < PS_ARRAY_SIZE(requests); i++)
+		sigaddset(&set, requests[i]);
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
@@ -201,10 +204,10 @@ void ps_signals_finish(void)
 {
 	if (!is_started)
 		return;
-	const int ours[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR2, SIGPIPE, SIGXFSZ, grace_signal() };
-	for (size_t i = 0; i < PS_ARRAY_SIZE(ours); i++) {
-		if (!is_ignored(ours[i]))
-			handle(ours[i], SIG_DFL, 0);
+	// The process is about to end with its status: a signal that comes late must not change it any more.
+	for (size_t i = 0; i < PS_ARRAY_SIZE(requests); i++) {
+		if (!is_ignored(requests[i]))
+			handle(requests[i], on_nothing, 0);
 	}
 	timer_delete(grace_timer);
 	close(wake_fd);
@@ -241,6 +244,16 @@ void ps_signals_set_phase(enum ps_signal_phase next, struct ps_dispatch *dispatc
 void ps_signals_set_workload(pid_t pid)
 {
 	workload = pid;
+}
+
+// The two are sent one right after the other; how far they come apart is up to the scheduler.
+#define SETTLE_NS 20000000ULL
+
+void ps_signals_settle(void)
+{
+	uint64_t end_ns = stop_ns + SETTLE_NS;
+	while (stop_ns && ps_monotonic_ns() < end_ns)
+		usleep(1000);
 }
 
 bool ps_signals_is_stopping(void)

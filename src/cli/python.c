@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+#include <perfscope/cli.h>
+
+#include <perfscope/log.h>
+#include <perfscope/options.h>
+#include <perfscope/run.h>
+#include <perfscope/script.h>
+
+/** Parse every -e and resolve the events; both outputs are the caller's, also on failure. */
+static struct ps_error *resolve_events(const struct ps_options *options, struct ps_spec_list *specs,
+				       struct ps_source_list *sources)
+{
+	struct ps_error *error = NULL;
+	for (size_t i = 0; !error && i < options->nr_events; i++)
+		error = ps_spec_parse(options->events[i], specs);
+	struct ps_source_options source_options = {
+		.exclude_user = options->exclude_user,
+		.exclude_kernel = options->exclude_kernel,
+		.exclude_host = options->exclude_host,
+		.exclude_guest = options->exclude_guest,
+	};
+	return error ? error : ps_sources_resolve(specs, &source_options, sources);
+}
+
+/** --help: with -e a script template, else what the command takes. */
+static struct ps_error *print_help(const struct ps_options *options,
+				   const struct ps_source_list *sources)
+{
+	if (options->nr_events)
+		return ps_template_write(sources, stdout);
+	ps_options_help(stdout);
+	return NULL;
+}
+
+static void set_log_level(const struct ps_options *options)
+{
+	int level = options->is_quiet ? PS_LOG_ERROR : PS_LOG_WARNING;
+	level += options->verbosity < 2 ? options->verbosity : 2;
+	ps_log_set_level(level < PS_LOG_DEBUG ? level : PS_LOG_DEBUG);
+}
+
+/** Put the script's `__options__` below @options. */
+static struct ps_error *add_script_options(struct ps_options *options)
+{
+	if (!options->nr_script)
+		return NULL;
+	_cleanup_free_ char *text = NULL;
+	struct ps_error *error = ps_script_find_options(options->script[0], &text);
+	if (error || !text)
+		return error;
+	return ps_options_add_defaults(options, text, options->script[0]);
+}
+
+/** Read @argv, and for a run also what the script wants. */
+static struct ps_error *read_options(char **argv, struct ps_options *options)
+{
+	struct ps_error *error = ps_options_parse(argv, options);
+	if (error)
+		return error;
+	if (!options->wants_help)
+		error = add_script_options(options);
+	if (!error && !options->wants_help)
+		error = ps_options_check(options);
+	set_log_level(options);
+	if (options->is_ring_rounded)
+		ps_log(PS_LOG_INFO, "-m: rounded up to %llu pages, a power of two",
+		       (unsigned long long)options->ring_bytes / sysconf(_SC_PAGESIZE));
+	return error;
+}
+
+static struct ps_error *run(const struct ps_options *options, int *ret_status)
+{
+	struct ps_spec_list specs = { 0 };
+	struct ps_source_list sources = { 0 };
+	struct ps_error *error = NULL;
+	if (options->nr_events)
+		error = resolve_events(options, &specs, &sources);
+	if (!error && options->wants_help)
+		error = print_help(options, &sources);
+	else if (!error)
+		error = ps_run(options, &sources, ret_status);
+	ps_source_list_deinit(&sources);
+	ps_spec_list_deinit(&specs);
+	return error;
+}
+
+int ps_cli_python(int argc, char **argv)
+{
+	struct ps_options options = { 0 };
+	int status = 0;
+	_cleanup_error_ struct ps_error *error = read_options(argv + 1, &options);
+	if (!error)
+		error = run(&options, &status);
+	ps_options_deinit(&options);
+	if (!error)
+		return status;
+	ps_log_error(PS_LOG_ERROR, error);
+	return error->kind == PS_ERROR_USAGE ? 2 : 1;
+}

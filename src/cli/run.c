@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: MIT
+#include <perfscope/run.h>
+
+#include <perfscope/deadline.h>
+#include <perfscope/log.h>
+#include <perfscope/loop.h>
+#include <perfscope/signals.h>
+#include <perfscope/user.h>
+#include <perfscope/workload.h>
+
+/** After a request to stop, the rings are emptied for so long; what is left counts as lost. */
+#define DRAIN_LIMIT_NS 800000000ULL
+
+/** Where the run ended by itself, all of it is wanted, until somebody asks to stop. */
+#define DRAIN_WHOLE_NS (3600 * PS_NS_PER_SECOND)
+
+/** All that a run owns, in the order in which it is made. */
+struct run {
+	const struct ps_options *options;
+	struct ps_source_list *sources; // borrowed
+	struct ps_user user;
+	struct ps_output output;
+	struct ps_workload *workload;
+	struct ps_target target;
+	struct ps_session *session;
+	struct ps_merge *merge;
+	struct ps_tasks *tasks;
+	bool has_interp;
+	struct ps_script *script;
+	struct ps_dispatch *dispatch;
+	struct ps_summary *summary;
+	struct ps_usage_meter meter;
+	bool is_loaded; // the script wants to run
+	enum ps_loop_end end;
+	int status;
+};
+
+/** What needs no event: whom to become, where to write, what to start. */
+static struct ps_error *prepare(struct run *run)
+{
+	const struct ps_options *options = run->options;
+	struct ps_error *error = NULL;
+	if (options->user)
+		error = ps_user_find(options->user, &run->user);
+	if (!error && options->run)
+		error = ps_workload_create(options->run, &run->workload);
+	if (!error)
+		error = ps_output_open(options->output, &run->output);
+	if (!error)
+		error = ps_signals_start(options->output != NULL);
+	if (!error && run->workload)
+		ps_signals_set_workload(ps_workload_pid(run->workload));
+	return error;
+}
+
+static struct ps_error *resolve_target(struct run *run)
+{
+	const struct ps_options *options = run->options;
+	struct ps_target_options target_options = {
+		.cpus = options->cpus,
+		.pids = options->pids,
+		.tids = options->tids,
+		.cgroup = options->cgroup,
+		.workload = run->workload ? ps_workload_pid(run->workload) : 0,
+		.inherit = options->inherit,
+	};
+	return ps_target_resolve(&target_options, &run->target);
+}
+
+/** How `_time` shows the session's clock: --clock-offset, --tsc. */
+static struct ps_error *set_time_view(struct run *run)
+{
+	struct ps_time_view view = { .offset_ns = run->options->clock_offset_ns };
+	if (run->options->is_tsc) {
+		const struct perf_event_mmap_page *page =
+			run->session->nr_rings ? run->session->rings[0].page : NULL;
+		if (!page || !page->cap_user_time_zero)
+			return ps_error_format(PS_ERROR_UNSUPPORTED,
+					       "--tsc: the kernel does not say here how its clock "
+					       "relates to the time stamp counter; use --clock");
+		view.is_tsc = true;
+		view.time_zero = page->time_zero;
+		view.time_mult = page->time_mult;
+		view.time_shift = page->time_shift;
+	}
+	run->session->clock.view = view;
+	return NULL;
+}
+
+static struct ps_error *open_session(struct run *run)
+{
+	const struct ps_options *options = run->options;
+	struct ps_session_options session_options = {
+		.ring_bytes = options->ring_bytes,
+		.is_ring_bytes_given = options->ring_bytes != 0,
+		.watermark_percent = options->watermark_percent,
+		.clock = options->clock,
+		.strict = options->is_strict,
+		.want_tasks = true,
+	};
+	struct ps_error *error =
+		ps_session_open(run->sources, &run->target, &session_options, &run->session);
+	if (!error)
+		error = set_time_view(run);
+	if (!error)
+		error = ps_merge_create(run->session, options->is_ordered, &run->merge);
+	if (!error)
+		error = ps_tasks_create(&run->tasks);
+	if (!error)
+		ps_log(PS_LOG_INFO, "opened %zu events: %zu descriptors, %zu rings",
+		       run->sources->nr_sources, run->session->nr_streams, run->session->nr_rings);
+	return error;
+}
+
+static struct ps_error *open_events(struct run *run)
+{
+	struct ps_error *error = prepare(run);
+	if (!error)
+		error = resolve_target(run);
+	if (!error)
+		error = open_session(run);
+	if (!error && run->options->user)
+		error = ps_user_become(&run->user);
+	return error;
+}
+
+static struct ps_error *start_interp(struct run *run)
+{
+	ps_signals_yield();
+	struct ps_error *error =
+		ps_interp_start((int)run->options->nr_script, run->options->script);
+	ps_signals_claim();
+	run->has_interp = !error;
+	return error;
+}
+
+/** Import the script; where it raised SystemExit or was interrupted there is none, and a status. */
+static struct ps_error *import_script(struct run *run)
+{
+	ps_signals_set_phase(PS_PHASE_LOADING, NULL);
+	struct ps_error *error = NULL;
+	if (!ps_signals_is_stopping())
+		error = ps_script_load(run->options->script[0], &run->script, &run->status);
+	ps_signals_set_phase(PS_PHASE_OURS, NULL);
+	run->is_loaded = !error && run->script;
+	return error;
+}
+
+static struct ps_error *load_script(struct run *run)
+{
+	struct ps_error *error = start_interp(run);
+	if (!error)
+		error = import_script(run);
+	if (error || !run->is_loaded)
+		return error;
+	struct ps_dispatch_options dispatch_options = {
+		.max_events = run->options->max_events,
+		.stop_on_error = run->options->stop_on_error,
+	};
+	error = ps_script_bind(run->script, run->sources);
+	if (!error)
+		error = ps_dispatch_create(run->session, run->merge, run->tasks, run->script,
+					   &dispatch_options, &run->dispatch);
+	if (!error && run->options->interval_ms && !ps_dispatch_has_interval(run->dispatch))
+		error = ps_summary_create(run->session, run->sources, &run->summary);
+	return error;
+}
+
+// Each thread's name is looked up with all those of its process: for many threads, all of /proc is less.
+#define MAX_SNAPSHOT_TIDS 16
+
+/** Names of threads from before. After enabling: a name that changes in between is then in a record. */
+static void take_names(struct run *run)
+{
+	const struct ps_target *target = &run->target;
+	if (target->kind == PS_TARGET_THREADS && target->nr_tids <= MAX_SNAPSHOT_TIDS)
+		ps_tasks_snapshot(run->tasks, target->tids, target->nr_tids);
+	else
+		ps_tasks_snapshot(run->tasks, NULL, 0);
+}
+
+/** Let the events happen: enable them, and the program go. */
+static struct ps_error *begin_events(struct run *run)
+{
+	struct ps_error *error = NULL;
+	if (!run->target.is_workload)
+		error = ps_session_enable(run->session);
+	if (error)
+		return error;
+	take_names(run);
+	ps_dispatch_begin(run->dispatch);
+	return run->workload ? ps_workload_start(run->workload) : NULL;
+}
+
+static struct ps_error *run_loop(struct run *run)
+{
+	const struct ps_options *options = run->options;
+	struct ps_loop_options loop_options = {
+		.session = run->session,
+		.merge = run->merge,
+		.dispatch = run->dispatch,
+		.summary = run->summary,
+		.output = &run->output,
+		.meter = &run->meter,
+		.workload_fd = run->workload ? ps_workload_pidfd(run->workload) : -1,
+		.is_ordered = options->is_ordered,
+		.latency_ns = options->latency_ms * PS_NS_PER_MS,
+		.interval_ns = options->interval_ms * PS_NS_PER_MS,
+		.usage_ns = options->usage_ms * PS_NS_PER_MS,
+		.duration_ns = options->duration_ns,
+	};
+	return ps_loop_run(&loop_options, &run->end);
+}
+
+/** Ask a program that still runs to end. */
+static void stop_workload(struct run *run)
+{
+	if (!run->workload || ps_workload_has_ended(run->workload))
+		return;
+	if (!ps_workload_stop(run->workload))
+		ps_log(PS_LOG_WARNING, "%s still runs, as process %d", run->options->run[0],
+		       (int)ps_workload_pid(run->workload));
+}
+
+/** Disable the events and hand out what is left. */
+static void finish_events(struct run *run)
+{
+	ps_session_disable(run->session);
+	stop_workload(run);
+	bool is_whole = run->end == PS_LOOP_EXITED || run->end == PS_LOOP_GONE;
+	ps_dispatch_drain(run->dispatch, is_whole ? DRAIN_WHOLE_NS : DRAIN_LIMIT_NS);
+	// The rest of the last interval, so that the tables add up to the whole.
+	if (run->summary && run->end != PS_LOOP_CLOSED)
+		ps_summary_print(run->summary);
+}
+
+static void report(const struct run *run)
+{
+	struct ps_merge_counts merge = ps_merge_counts(run->merge);
+	struct ps_dispatch_counts dispatch = ps_dispatch_counts(run->dispatch);
+	ps_log(PS_LOG_INFO, "%llu events", (unsigned long long)dispatch.nr_events);
+	if (dispatch.nr_lost)
+		ps_log(PS_LOG_WARNING,
+		       "%llu events lost, %llu taken: a larger -m, a filter or a faster handler "
+		       "helps",
+		       (unsigned long long)dispatch.nr_lost,
+		       (unsigned long long)dispatch.nr_events);
+	if (merge.nr_late)
+		ps_log(PS_LOG_WARNING, "%llu records came too late for their place in the order",
+		       (unsigned long long)merge.nr_late);
+	if (merge.nr_bad || merge.nr_unknown)
+		ps_log(PS_LOG_WARNING, "%llu malformed records and %llu of no known event skipped",
+		       (unsigned long long)merge.nr_bad, (unsigned long long)merge.nr_unknown);
+}
+
+/** The loaded script, from `__init__` to `__exit__`, which is called on every way out. */
+static struct ps_error *run_script(struct run *run)
+{
+	run->meter = (struct ps_usage_meter){ run->dispatch, ps_usage_now() };
+	ps_dispatch_set_print_stat(run->dispatch, ps_usage_print, &run->meter);
+	ps_signals_set_phase(PS_PHASE_RUNNING, run->dispatch);
+	struct ps_error *error = NULL;
+	run->end = PS_LOOP_STOPPED;
+	if (ps_dispatch_init(run->dispatch) != PS_DISPATCH_STOP) {
+		error = begin_events(run);
+		if (!error)
+			error = run_loop(run);
+		finish_events(run);
+	}
+	ps_signals_set_phase(PS_PHASE_ENDING, NULL);
+	ps_dispatch_exit(run->dispatch);
+	ps_signals_set_phase(PS_PHASE_OURS, NULL);
+	report(run);
+	run->status = ps_dispatch_status(run->dispatch);
+	return error;
+}
+
+/** The status of the run: the program's where it ended the run, else the script's. */
+static void take_status(struct run *run, int interp_status)
+{
+	if (run->workload && run->end == PS_LOOP_EXITED && !ps_signals_is_stopping()) {
+		int status = ps_workload_status(run->workload);
+		run->status = status ? status : run->status;
+	}
+	if (!run->status)
+		run->status = interp_status;
+}
+
+/** Undo all, the last made first. */
+static void destroy(struct run *run)
+{
+	int interp_status = 0;
+	ps_summary_destroy(run->summary);
+	ps_dispatch_destroy(run->dispatch);
+	ps_script_destroy(run->script);
+	if (run->has_interp) {
+		ps_signals_settle();
+		ps_signals_set_phase(PS_PHASE_LOADING,
+				     NULL); // atexit, and threads that are waited for
+		interp_status = ps_interp_finish();
+		ps_signals_set_phase(PS_PHASE_OURS, NULL);
+		ps_signals_claim(); // Python gave them back
+	}
+	ps_tasks_destroy(run->tasks);
+	ps_merge_destroy(run->merge);
+	ps_session_destroy(run->session);
+	ps_target_deinit(&run->target);
+	take_status(run, interp_status);
+	ps_workload_destroy(run->workload);
+	ps_signals_finish();
+	ps_output_close(&run->output);
+}
+
+struct ps_error *ps_run(const struct ps_options *options, struct ps_source_list *sources,
+			int *ret_status)
+{
+	struct run run = {
+		.options = options,
+		.sources = sources,
+		.target.cgroup_fd = -1,
+		.end = PS_LOOP_STOPPED,
+	};
+	struct ps_error *error = open_events(&run);
+	if (!error && !ps_signals_is_stopping())
+		error = load_script(&run);
+	if (!error && run.is_loaded)
+		error = run_script(&run);
+	destroy(&run);
+	if (!error)
+		*ret_status = run.status;
+	return error;
+}

@@ -104,10 +104,22 @@ TEST(clock, sync_follows_a_wall_clock_that_was_set)
 	struct ps_clock clock;
 	ASSERT_OK(ps_clock_open(&clock, PS_CLOCK_TAI));
 	int64_t measured = clock.realtime_offset_ns;
-	clock.realtime_offset_ns = 42;
+	clock.realtime_offset_ns += 1000000000;
 	ps_clock_sync(&clock);
 	ASSERT_TRUE(llabs(clock.realtime_offset_ns - measured) < 1000000);
 	ps_clock_close(&clock);
+}
+
+static struct ps_clock open_perf_or_skip(void)
+{
+	struct ps_clock clock;
+	struct ps_error *error = ps_clock_open(&clock, PS_CLOCK_PERF);
+	if (error) {
+		ASSERT_EQ(error->kind, PS_ERROR_PERMISSION);
+		ps_error_destroy(error);
+		skip();
+	}
+	return clock;
 }
 
 /** A ring of page faults of this thread, sampled with their time; NULL: not permitted. */
@@ -129,13 +141,7 @@ static struct perf_event_mmap_page *open_faults(int *fd)
 
 TEST(clock, perf_is_the_clock_of_samples)
 {
-	struct ps_clock clock;
-	struct ps_error *error = ps_clock_open(&clock, PS_CLOCK_PERF);
-	if (error) {
-		ASSERT_EQ(error->kind, PS_ERROR_PERMISSION);
-		ps_error_destroy(error);
-		skip();
-	}
+	struct ps_clock clock = open_perf_or_skip();
 	int fd;
 	struct perf_event_mmap_page *page = open_faults(&fd);
 	ASSERT_NOT_NULL(page);
@@ -145,10 +151,12 @@ TEST(clock, perf_is_the_clock_of_samples)
 		uint64_t before = ps_clock_now_ns(&clock);
 		uint64_t head = page->data_head;
 		fresh[i * getpagesize()] = 1;
+		uint64_t new_head = page->data_head;
 		uint64_t after = ps_clock_now_ns(&clock);
-		ASSERT_EQ(page->data_head - head, 16);
+		// A sanitizer touches a page of its own before.
+		ASSERT_TRUE(new_head > head);
 		uint64_t time;
-		memcpy(&time, (uint8_t *)page + getpagesize() + head + 8, sizeof(time));
+		memcpy(&time, (uint8_t *)page + getpagesize() + new_head - 8, sizeof(time));
 		// The offset is some tens of ns too small at most.
 		ASSERT_TRUE(before <= time && time <= after + 1000);
 	}
@@ -161,12 +169,7 @@ TEST(clock, perf_is_the_clock_of_samples)
 
 TEST(clock, perf_stands_still_no_moment_while_the_thread_sleeps)
 {
-	struct ps_clock clock;
-	struct ps_error *error = ps_clock_open(&clock, PS_CLOCK_PERF);
-	if (error) {
-		ps_error_destroy(error);
-		skip();
-	}
+	struct ps_clock clock = open_perf_or_skip();
 	uint64_t raw = gettime_ns(CLOCK_MONOTONIC_RAW), perf = ps_clock_now_ns(&clock);
 	nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
 	int64_t passed_perf = ps_clock_now_ns(&clock) - perf;

@@ -151,6 +151,12 @@ TEST(workload, a_program_is_searched_in_path_as_shells_do)
 	fchmod(fd, 0700);
 	close(fd);
 	ASSERT_EQ(run(ARGV("perfscope-program")), 7);
+	int here = open(".", O_PATH);
+	ASSERT_EQ(chdir(folder), 0);
+	setenv("PATH", "/no/such:", 1); // an empty entry is the current folder
+	ASSERT_EQ(run(ARGV("perfscope-program")), 7);
+	ASSERT_EQ(fchdir(here), 0);
+	close(here);
 	setenv("PATH", old, 1);
 	free(old);
 	unlink(program);
@@ -270,6 +276,34 @@ TEST(workload, one_that_was_never_started_is_gone_after_destroy)
 	ASSERT_EQ(kill(pid, 0), -1);
 	ASSERT_EQ(errno, ESRCH);
 	ps_workload_destroy(NULL);
+}
+
+TEST(workload, one_that_was_never_started_does_not_outlive_us)
+{
+	int report[2];
+	ASSERT_EQ(pipe2(report, O_CLOEXEC), 0);
+	pid_t parent = fork();
+	if (!parent) {
+		// As a SIGKILL would: nothing is cleaned up.
+		struct ps_workload *workload = create(ARGV("sleep", "100"));
+		pid_t pid = ps_workload_pid(workload);
+		_exit(write(report[1], &pid, sizeof(pid)) != sizeof(pid));
+	}
+	close(report[1]);
+	pid_t pid;
+	ASSERT_EQ(read(report[0], &pid, sizeof(pid)), sizeof(pid));
+	waitpid(parent, NULL, 0);
+	// The child has our end of the pipe too, until it ends.
+	char byte;
+	struct pollfd wait = { .fd = report[0], .events = POLLIN };
+	ASSERT_EQ(poll(&wait, 1, 10000), 1);
+	ASSERT_EQ(read(report[0], &byte, 1), 0);
+	char path[32];
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	char comm[16] = "";
+	_cleanup_fclose_ FILE *file = fopen(path, "re");
+	ASSERT_TRUE(!file || !fgets(comm, sizeof(comm), file) || strcmp(comm, "sleep\n"));
+	close(report[0]);
 }
 
 TEST(workload, one_that_died_while_it_waited_tells_by_its_status)

@@ -35,7 +35,7 @@ void ps_dispatch_destroy(struct ps_dispatch *dispatch); // takes NULL
 /** Call `__init__`. IDLE, or STOP where it ended the run. */
 enum ps_dispatch_state ps_dispatch_init(struct ps_dispatch *dispatch);
 
-/** The events are enabled now: totals count from here. */
+/** The events are about to be enabled: totals count from here. */
 void ps_dispatch_begin(struct ps_dispatch *dispatch);
 
 /** One turn: a round of the merge, up to a budget of events and about a millisecond. */

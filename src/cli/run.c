@@ -182,13 +182,14 @@ static void take_names(struct run *run)
 /** Let the events happen: enable them, and the program go. */
 static struct ps_error *begin_events(struct run *run)
 {
+	// Totals begin before anything counts: they then hold exactly what was delivered and lost.
+	ps_dispatch_begin(run->dispatch);
 	struct ps_error *error = NULL;
 	if (!run->target.is_workload)
 		error = ps_session_enable(run->session);
 	if (error)
 		return error;
 	take_names(run);
-	ps_dispatch_begin(run->dispatch);
 	return run->workload ? ps_workload_start(run->workload) : NULL;
 }
 

@@ -9,10 +9,12 @@ endif
 LIBRARIAN := $(if $(LTO),gcc-ar,$(AR))
 WARNINGS := -Wall -Wextra -Werror -Wmissing-prototypes -Wstrict-prototypes -Wno-unused-parameter
 CFLAGS ?= -O2 -g
-LTO ?=
+# Over the files of a room and from room to room, gcc's whole-program optimisation saves a tenth of what an event costs.
+# Objects hold plain code too, which the tests link, quicker.
+LTO ?= $(if $(findstring gcc,$(CC)),-flto=auto -ffat-lto-objects)
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE -fPIC -fvisibility=hidden -ffunction-sections $(WARNINGS) $(CFLAGS) $(LTO) -MMD -MP
 ALL_CPPFLAGS = -Iinclude -I$(BUILD)/generated $(CPPFLAGS)
-ALL_LDFLAGS = $(CFLAGS) $(LTO) $(LDFLAGS)
+ALL_LDFLAGS = $(CFLAGS) $(LDFLAGS)
 LIBS := $(LIBPERF_LIBS) $(shell pkg-config --libs libtraceevent) -lpfm -lpthread
 scripts_dir := $(prefix)/share/perfscope/scripts
 
@@ -73,12 +75,12 @@ $(CLI_LIBRARY): $(filter-out %/main.o,$(call rooms,cli))
 	$(call say,AR)$(LIBRARIAN) rcs $@ $^
 
 $(COMMAND): $(call rooms,$(PYTHON_ROOMS)) $(LIBRARY) $(LIBPERF_TARGETS) $(BUILD)/python-flags
-	$(call say,LINK)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(LIBRARY) $(LIBS) $(PYTHON_LIBS)
+	$(call say,LINK)$(CC) $(LTO) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(LIBRARY) $(LIBS) $(PYTHON_LIBS)
 
 # The same PyInit as the command's. Python's own symbols come from the interpreter that imports it.
 $(MODULE): $(call rooms,python) $(LIBRARY) $(LIBPERF_TARGETS) $(BUILD)/python-flags
 	@mkdir -p $(@D)
 	@rm -f $(@D)/perfscope.*.so
-	$(call say,LINK)$(CC) -shared $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(LIBRARY) $(LIBS)
+	$(call say,LINK)$(CC) -shared $(LTO) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(LIBRARY) $(LIBS)
 
 -include $(shell find $(BUILD)/obj $(BUILD)/tests $(BUILD)/fuzz -name '*.d' 2>/dev/null)

@@ -2,6 +2,7 @@
 # Test programs, and each suite by its name. `make test` runs them all and sums up.
 
 TEST_LIBS = $(CLI_LIBRARY) $(LIBRARY) $(LIBS)
+TEST_CFLAGS = $(ALL_CFLAGS) $(if $(LTO),-fno-lto)
 TEST_CPPFLAGS = $(ALL_CPPFLAGS) $(LIBPERF_CFLAGS)
 
 # One program a tests/unit/test_*.c, on cmocka, without Python: what a test does not call of cli, and that would need
@@ -9,13 +10,13 @@ TEST_CPPFLAGS = $(ALL_CPPFLAGS) $(LIBPERF_CFLAGS)
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 $(UNIT_TESTS): $(BUILD)/tests/%: tests/unit/%.c $(LIBRARY) $(CLI_LIBRARY) $(LIBPERF_TARGETS)
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(TEST_CPPFLAGS) -Itests/unit $(ALL_LDFLAGS) -Wl,--gc-sections -o $@ $< $(TEST_LIBS) -lcmocka
+	$(call say,LINK)$(CC) $(TEST_CFLAGS) $(TEST_CPPFLAGS) -Itests/unit $(ALL_LDFLAGS) -Wl,--gc-sections -o $@ $< $(TEST_LIBS) -lcmocka
 
 # One program a tests/fuzz/fuzz_*.c: fuzz_x SEED N.
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 $(FUZZERS): $(BUILD)/fuzz/%: tests/fuzz/%.c $(LIBRARY) $(CLI_LIBRARY) $(LIBPERF_TARGETS)
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(TEST_CPPFLAGS) $(ALL_LDFLAGS) -o $@ $< $(TEST_LIBS)
+	$(call say,LINK)$(CC) $(TEST_CFLAGS) $(TEST_CPPFLAGS) $(ALL_LDFLAGS) -o $@ $< $(TEST_LIBS)
 
 # One extension module a tests/python/*.c, with perfscope's own objects in it, so that tests reach what scripts do not.
 TEST_MODULES := $(patsubst tests/python/%.c,$(BUILD)/tests/python/%$(PYTHON_SUFFIX),$(wildcard tests/python/*.c))
@@ -23,7 +24,7 @@ $(TEST_MODULES): $(BUILD)/tests/python/%$(PYTHON_SUFFIX): tests/python/%.c $(cal
 		$(LIBPERF_TARGETS) $(BUILD)/python-flags
 	@mkdir -p $(@D)
 	@rm -f $(@D)/$*.*.so
-	$(call say,LINK)$(CC) -shared $(ALL_CFLAGS) $(TEST_CPPFLAGS) $(PYTHON_CFLAGS) -Wno-missing-prototypes \
+	$(call say,LINK)$(CC) -shared $(TEST_CFLAGS) $(TEST_CPPFLAGS) $(PYTHON_CFLAGS) -Wno-missing-prototypes \
 		$(ALL_LDFLAGS) -o $@ $< $(call rooms,python) $(LIBRARY) $(LIBS)
 
 .PHONY: load floor script-driver test-modules test-programs
@@ -31,12 +32,12 @@ test-modules: $(TEST_MODULES)
 load: $(BUILD)/tests/load ## Build the load of known size that live tests, demo and bench observe
 $(BUILD)/tests/load: tests/live/load.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< -lpthread
+	$(call say,LINK)$(CC) $(TEST_CFLAGS) $(ALL_LDFLAGS) -o $@ $< -lpthread
 
 floor: $(BUILD)/tests/floor
 $(BUILD)/tests/floor: tests/bench/floor.c $(BUILD)/flags $(BUILD)/python-flags
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(PYTHON_CFLAGS) $(ALL_LDFLAGS) -o $@ $< $(PYTHON_LIBS)
+	$(call say,LINK)$(CC) $(TEST_CFLAGS) $(PYTHON_CFLAGS) $(ALL_LDFLAGS) -o $@ $< $(PYTHON_LIBS)
 
 # The room script, reached by its Python tests without events.
 SCRIPT_DRIVER := $(BUILD)/tests/script_driver

@@ -56,7 +56,7 @@ class Bench:
     def floor(self, mode, nr_events):
         """ns per event of the floor."""
         command = [self.floor_program, mode, "--cpu", str(LOAD_CPU), "--pages", str(ring_pages(nr_events)),
-                   "--handlers", BENCH, "--items", str(self.nr_items or 14)]
+                   "--handlers", BENCH, "--items", str(self.nr_items or 17)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=pin) as process:
             process.stdout.readline()
             run_load("--cpu", LOAD_CPU, "getppid", nr_events)

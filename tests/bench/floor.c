@@ -53,7 +53,7 @@ static struct {
 	uint64_t ring_bytes;
 	long nr_items;
 	const char *mode, *folder;
-} options = { .ring_bytes = 1024 * 4096, .nr_items = 14, .folder = "tests/bench" };
+} options = { .ring_bytes = 1024 * 4096, .nr_items = 17, .folder = "tests/bench" };
 
 static PyTypeObject *event_type;
 static PyObject *handler;
@@ -94,24 +94,38 @@ static PyObject *event_get_pid(PyObject *self, void *closure)
 	return PyLong_FromLong((int32_t)((struct event *)self)->sample->pid);
 }
 
-/** The item at @index: numbers of the sample in turn, and the name of the event once. */
+static PyObject *make_args(const struct sample *sample)
+{
+	uint64_t args[6];
+	memcpy(args, sample->raw + 16, sizeof(args));
+	PyObject *tuple = PyTuple_New(6);
+	for (int i = 0; tuple && i < 6; i++)
+		PyTuple_SET_ITEM(tuple, i, PyLong_FromUnsignedLongLong(args[i]));
+	return tuple;
+}
+
+/** The item at @index, of the kinds that perfscope's to_dict() has for this event; more are numbers of the sample. */
 static PyObject *make_item(const struct sample *sample, long index)
 {
-	if (!index) {
+	switch (index) {
+	case 0:
 		Py_INCREF(event_name);
 		return event_name;
-	}
-	switch (index % 5) {
-	case 0:
-		return PyLong_FromUnsignedLongLong(sample->time_ns);
 	case 1:
-		return PyLong_FromLong(sample->pid);
+		return PyUnicode_FromStringAndSize("load", 4); // the name of the thread
 	case 2:
-		return PyLong_FromLong(sample->cpu);
+		return PyList_New(0); // a call stack
 	case 3:
-		return PyLong_FromUnsignedLongLong(sample->period);
+		return PyDict_New(); // counters
+	case 4:
+		return PyBytes_FromStringAndSize((const char *)sample->raw, sample->raw_size);
+	case 5:
+		return make_args(sample);
+	case 6:
+	case 7:
+		return PyLong_FromUnsignedLongLong(sample->time_ns);
 	default:
-		return PyLong_FromLong(sample->tid);
+		return PyLong_FromLong(index % 2 ? sample->pid : sample->cpu);
 	}
 }
 

@@ -130,7 +130,9 @@ class TestPythonFlags(unittest.TestCase):
         script = os.path.join(ROOT, "scripts", "build", "python_flags.py")
         words = subprocess.run([sys.executable, script, "--prefix", "/p", "make"], capture_output=True, text=True,
                                check=True).stdout.split()
-        self.assertEqual([word.partition("=")[0] for word in words], ["cflags", "libs", "executable", "suffix", "site"])
+        names = [word.partition("=")[0] for word in words]
+        self.assertEqual(sorted(set(names)), sorted(names))
+        self.assertLessEqual({"cflags", "libs", "executable", "suffix", "site"}, set(names))
 
 
 if __name__ == "__main__":

@@ -114,8 +114,9 @@ class TestStop(LiveTestCase):
         self.assertEqual([run.status, run.json], [0, [[1]]])
 
     def test_script_that_does_not_finish_loading_is_interrupted(self):
-        observer = self.start_observer("import time\nprint('[1]', flush=True)\ntime.sleep(20)\n")
+        observer = self.start_observer("import os\nprint('[1]', flush=True)\nos.read(os.pipe()[0], 1)\n")
         observer.process.stdout.readline()
+        time.sleep(0.2)  # until it waits in the system call
         run, _ = self.stop_in_time(observer)
         self.assertEqual([run.status, run.stderr], [0, ""])
 
@@ -211,6 +212,24 @@ class TestTime(LiveTestCase):
         time.sleep(1)
         self.assertLessEqual(self.count_switches(observer.pid) - before, 12)
         observer.stop()
+
+    def test_ring_whose_process_has_ended_does_not_keep_us_busy(self):
+        processes = [subprocess.Popen(["sleep", "20"]) for _ in range(2)]
+        for process in processes:
+            self.addCleanup(process.wait)
+            self.addCleanup(process.kill)
+        observer = self.start_script(COUNT, GETPPID, "-p", ",".join(str(process.pid) for process in processes))
+        processes[0].kill()
+        time.sleep(0.2)
+        before_ns = self.cpu_ns(observer.pid)
+        time.sleep(0.5)
+        self.assertLess(self.cpu_ns(observer.pid) - before_ns, 50e6)
+        processes[1].kill()
+        self.assertEqual(observer.wait(timeout_s=5).status, 0)
+
+    def cpu_ns(self, pid):
+        with open(f"/proc/{pid}/schedstat", encoding="ascii") as file:
+            return int(file.read().split()[0])
 
     def count_switches(self, pid):
         with open(f"/proc/{pid}/status", encoding="ascii") as file:

@@ -29,10 +29,11 @@ $(TEST_MODULES): $(BUILD)/tests/python/%$(PYTHON_SUFFIX): tests/python/%.c $(cal
 
 .PHONY: load floor script-driver test-modules test-programs
 test-modules: $(TEST_MODULES)
+# Without sanitizers in a sanitizer's build: their shadow memory faults too.
 load: $(BUILD)/tests/load ## Build the load of known size that live tests, demo and bench observe
 $(BUILD)/tests/load: tests/live/load.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(TEST_CFLAGS) $(ALL_LDFLAGS) -o $@ $< -lpthread
+	$(call say,LINK)$(CC) $(filter-out -fsanitize% -fno-sanitize%,$(TEST_CFLAGS) $(ALL_LDFLAGS)) -o $@ $< -lpthread
 
 floor: $(BUILD)/tests/floor
 $(BUILD)/tests/floor: tests/bench/floor.c $(BUILD)/flags $(BUILD)/python-flags

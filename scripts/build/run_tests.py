@@ -113,7 +113,9 @@ class Suites:
 
     def use_asan(self):
         """C programs are searched for leaks. Python is not: CPython itself keeps memory until its process ends."""
-        self.env.update(ASAN_OPTIONS="detect_leaks=1", UBSAN_OPTIONS="print_stacktrace=1")
+        known = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lsan.supp")
+        self.env.update(ASAN_OPTIONS="detect_leaks=1", LSAN_OPTIONS=f"suppressions={known}:print_suppressions=0",
+                        UBSAN_OPTIONS="print_stacktrace=1")
         runtime = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
         self.python_env.update(ASAN_OPTIONS="detect_leaks=0", UBSAN_OPTIONS="print_stacktrace=1",
                                LD_PRELOAD=runtime.stdout.strip(), PYTHONMALLOC="malloc")

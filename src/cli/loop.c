@@ -18,6 +18,7 @@ struct loop {
 	int epoll_fd;
 	struct ps_deadline interval, usage, duration;
 	uint64_t pace_ns;   // between two looks into rings that are below their watermark
+	uint64_t warm_up_ns; // the same for the first looks: it doubles until it reaches pace_ns
 	bool has_full_ring; // a ring reached its watermark
 	bool is_exited;	    // the program of --run has ended
 	bool has_hangup;    // a ring has nobody left who writes it
@@ -61,8 +62,8 @@ static void take_wake(struct loop *loop, const struct epoll_event *event)
 		loop->is_exited = true;
 	} else if (event->events & (EPOLLHUP | EPOLLERR)) {
 		// It would wake us for ever. What it still holds is read in every turn as before.
-		epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, loop->options->session->ring_fds[what],
-			  NULL);
+		int fd = loop->options->session->ring_fds[what];
+		epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 		loop->has_hangup = true;
 	} else {
 		loop->has_full_ring = true;
@@ -127,9 +128,11 @@ static bool take_deadlines(struct loop *loop)
 	return is_due;
 }
 
-static uint64_t next_wake_ns(const struct loop *loop)
+static uint64_t next_wake_ns(struct loop *loop)
 {
-	uint64_t pace_ns = loop->pace_ns;
+	// The first event is shown soon after the start, not after the whole latency.
+	uint64_t pace_ns = loop->warm_up_ns < loop->pace_ns ? loop->warm_up_ns : loop->pace_ns;
+	loop->warm_up_ns = 2 * pace_ns;
 	// At this rate the rings fill while the youngest records wait for their turn in the order. Below it the pace is
 	// enough, and a wake-up every few milliseconds is saved.
 	if (loop->has_full_ring && ps_merge_has_waiting(loop->options->merge) &&
@@ -141,10 +144,27 @@ static uint64_t next_wake_ns(const struct loop *loop)
 	return ps_deadline_limit(&loop->duration, wake_ns);
 }
 
-/** Whether nobody is left to observe. A program that we started still owes its status then. */
-static bool is_gone(const struct ps_loop_options *options)
+/**
+ * After a hangup: end where nobody is left to observe (a program that we started still owes its status then), else
+ * watch the ring by a descriptor whose thread lives.
+ */
+static void take_hangup(struct loop *loop)
 {
-	return options->workload_fd < 0 && ps_session_is_over(options->session);
+	const struct ps_loop_options *options = loop->options;
+	if (!loop->has_hangup)
+		return;
+	loop->has_hangup = false;
+	if (ps_session_is_over(options->session)) {
+		if (options->workload_fd < 0)
+			loop_end(loop, PS_LOOP_GONE);
+		return;
+	}
+	for (size_t i = 0; i < options->session->nr_rings; i++) {
+		_cleanup_error_ struct ps_error *error = NULL;
+		if (options->session->ring_fds[i] >= 0)
+			error = watch(loop, options->session->ring_fds[i], i); // EEXIST: it is
+	}
+	loop->has_full_ring = true; // looking for the living took the readiness of the rings
 }
 
 static void loop_turns(struct loop *loop)
@@ -159,9 +179,7 @@ static void loop_turns(struct loop *loop)
 				 ps_signals_is_stopping() ? PS_LOOP_SIGNALLED : PS_LOOP_STOPPED);
 		else if (loop->is_exited)
 			loop_end(loop, PS_LOOP_EXITED);
-		else if (loop->has_hangup && is_gone(loop->options))
-			loop_end(loop, PS_LOOP_GONE);
-		loop->has_hangup = false;
+		take_hangup(loop);
 		bool has_run_script = take_deadlines(loop);
 		bool is_busy = state == PS_DISPATCH_MORE || has_run_script;
 		wake_ns = is_busy ? 0 : next_wake_ns(loop);
@@ -186,6 +204,7 @@ struct ps_error *ps_loop_run(const struct ps_loop_options *options, enum ps_loop
 		.usage = ps_deadline_start(options->usage_ns, now_ns),
 		.duration = ps_deadline_start(options->duration_ns, now_ns),
 		.pace_ns = pace_of(options),
+		.warm_up_ns = PS_MERGE_SLACK_NS + PS_NS_PER_MS,
 	};
 	if (loop.epoll_fd < 0)
 		return ps_error_os(errno, "epoll_create1");

@@ -55,12 +55,34 @@ enum ps_common_slot {
 	PS_NR_COMMON_SLOTS,
 };
 
-// Attribute names are interned, so most lookups end at a pointer compare in this small table.
-#define PS_NR_ATTRIBUTE_CACHE 64
+// Attribute names are interned, so most lookups end at a pointer compare in this small table. A name stands at its
+// hash or in one of the places behind it; one that finds no room there is found by hash in by_dot.
+#define PS_NR_ATTRIBUTES 128
+#define PS_NR_PROBES 4
 
 struct ps_attribute {
-	PyObject *name; // borrowed from by_dot
-	Py_ssize_t slot;
+	PyObject *name; // borrowed from by_dot, or from the class for a method
+	Py_ssize_t slot; // -1: a method
+};
+
+/** How the integer of a slot is read where it has a fixed place; other slots are PS_LOAD_OTHER. */
+enum ps_loader_kind {
+	PS_LOAD_OTHER,
+	PS_LOAD_I8,
+	PS_LOAD_U8,
+	PS_LOAD_I16,
+	PS_LOAD_U16,
+	PS_LOAD_I32,
+	PS_LOAD_U32,
+	PS_LOAD_I64,
+	PS_LOAD_U64,
+};
+
+struct ps_loader {
+	uint8_t kind;	 // enum ps_loader_kind
+	bool is_in_raw;	 // offsets count from the raw data, else from the record
+	uint32_t offset;
+	uint32_t end; // of the field
 };
 
 typedef struct PerfEvent PerfEvent;
@@ -74,6 +96,7 @@ typedef struct {
 	struct ps_time_view time_view;
 	int64_t realtime_offset_ns;
 	Py_ssize_t nr_slots;
+	struct ps_loader *loaders; // by slot, owned
 	PyObject *name;	    // str, _event
 	PyObject *by_dot;   // dict: str to slot, without methods
 	PyObject *by_key;   // dict: str to slot
@@ -83,7 +106,7 @@ typedef struct {
 	PyObject *counters; // dict: id to label of the group's streams; NULL: no group
 	PyObject *missing;  // dict: label to None of the group's missing counters; NULL: no group
 	PerfEvent *free;    // one spare event, without a reference to this type
-	struct ps_attribute attributes[PS_NR_ATTRIBUTE_CACHE];
+	struct ps_attribute attributes[PS_NR_ATTRIBUTES + PS_NR_PROBES];
 } EventType;
 
 /** Attached (header is the ring's), detached (header is owned), or expired (header is NULL). */
@@ -91,16 +114,27 @@ struct PerfEvent {
 	PyObject_VAR_HEAD
 	EventType *type; // owned, but NULL in the freelist
 	const struct perf_event_header *header;
-	const uint8_t *raw; // inside the record; NULL: not looked for yet
-	uint32_t raw_size;
 	bool is_owner;
-	bool is_loaded; // some slot is
+	uint64_t loaded; // bit of each slot that is; the last bit stands for all slots from 63
 	PyObject *slots[]; // NULL: not read yet
 };
 
-static inline size_t ps_attribute_hash(PyObject *name)
+/** The first of the PS_NR_PROBES places in which @name can stand. */
+static inline struct ps_attribute *EventType_places(EventType *type, PyObject *name)
 {
-	return ((uintptr_t)name >> 5) % PS_NR_ATTRIBUTE_CACHE;
+	uintptr_t bits = (uintptr_t)name;
+	return &type->attributes[((bits >> 4) ^ (bits >> 11)) % PS_NR_ATTRIBUTES];
+}
+
+/** The entry of @name in the pointer table; NULL: it is not there. */
+static inline const struct ps_attribute *EventType_find_attribute(EventType *type, PyObject *name)
+{
+	const struct ps_attribute *places = EventType_places(type, name);
+	for (int i = 0; i < PS_NR_PROBES; i++) {
+		if (places[i].name == name)
+			return &places[i];
+	}
+	return NULL;
 }
 
 /** The slot of @name by dot or key; -1: none, or not a string; no exception is set. */

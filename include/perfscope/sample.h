@@ -9,6 +9,7 @@
 
 #include <linux/perf_event.h>
 #include <perfscope/bytes.h>
+#include <perfscope/cleanup.h>
 
 /** What every source samples. */
 #define PS_SAMPLE_BASE                                                                            \
@@ -21,6 +22,7 @@ struct ps_sample_layout {
 	uint64_t read_format;
 	uint16_t ip, tid, time, addr, id, stream_id, cpu, period;
 	uint16_t variable; // the first part whose size differs from record to record
+	uint16_t raw;	   // the same where it is the raw data, else 0
 	uint16_t trailer_size; // of other records: sample_id_all
 	uint16_t trailer_time; // bytes of the time from the end of those, 0: none
 	uint16_t trailer_cpu;
@@ -43,5 +45,19 @@ struct ps_sample_parts {
 /** Walk the variable parts once. False: the record is cut or lies; what was found before stays found. */
 bool ps_sample_walk(const struct ps_sample_layout *layout, const struct perf_event_header *header,
 		    struct ps_sample_parts *ret);
+
+/** The raw data, without a walk where that is possible. False, and @ret untouched: there is none, or it is cut. */
+static inline bool ps_sample_raw(const struct ps_sample_layout *layout,
+				 const struct perf_event_header *header, struct ps_bytes *ret)
+{
+	struct ps_bytes record = { (const uint8_t *)header, header->size };
+	uint32_t size;
+	if (PS_LIKELY(layout->raw))
+		return ps_bytes_u32(record, layout->raw, &size) &&
+		       ps_bytes_slice(record, layout->raw + sizeof(size), size, ret);
+	struct ps_sample_parts parts;
+	ps_sample_walk(layout, header, &parts);
+	return parts.raw && ps_bytes_slice(record, parts.raw, parts.raw_size, ret);
+}
 
 #endif

@@ -23,19 +23,7 @@ static uint64_t read_u64(const PerfEvent *self, uint16_t offset)
 
 bool PerfEvent_find_raw(PerfEvent *self, struct ps_bytes *ret)
 {
-	if (!self->raw) {
-		const struct ps_sample_layout *layout = &self->type->layout;
-		struct ps_sample_parts parts;
-		if (!self->header)
-			return false;
-		ps_sample_walk(layout, self->header, &parts);
-		if (!parts.raw)
-			return false;
-		self->raw = (const uint8_t *)self->header + parts.raw;
-		self->raw_size = parts.raw_size;
-	}
-	*ret = (struct ps_bytes){ self->raw, self->raw_size };
-	return true;
+	return self->header && ps_sample_raw(&self->type->layout, self->header, ret);
 }
 
 static PyObject *decode_comm(PerfEvent *self)
@@ -104,17 +92,9 @@ PyObject *PerfEvent_decode_common(PerfEvent *self, enum ps_common_slot slot)
 	EventType *type = self->type;
 	const struct ps_sample_layout *layout = &type->layout;
 	switch (slot) {
-	case PS_SLOT_PID:
-		return PyLong_FromLong((int32_t)read_u32(self, layout->tid));
-	case PS_SLOT_TID:
-		return PyLong_FromLong((int32_t)read_u32(self, layout->tid + 4));
 	case PS_SLOT_TIME:
 		return PyLong_FromUnsignedLongLong(
 			ps_time_view(&type->time_view, read_u64(self, layout->time)));
-	case PS_SLOT_CPU:
-		return PyLong_FromUnsignedLong(read_u32(self, layout->cpu));
-	case PS_SLOT_PERIOD:
-		return PyLong_FromUnsignedLongLong(read_u64(self, layout->period));
 	case PS_SLOT_EVENT:
 		Py_INCREF(type->name);
 		return type->name;
@@ -129,8 +109,10 @@ PyObject *PerfEvent_decode_common(PerfEvent *self, enum ps_common_slot slot)
 		return decode_counters(self);
 	case PS_SLOT_RAW:
 		return decode_raw(self);
-	case PS_NR_COMMON_SLOTS:
-		break;
+	default:
+		break; // plain integers, which have loaders: the record is cut before them
 	}
-	Py_UNREACHABLE();
+	PyErr_Format(ps_module_state(type->module)->decode_error,
+		     "%U: the record is cut before its field %s", type->name, ps_common_names[slot]);
+	return NULL;
 }

@@ -23,6 +23,7 @@ static void EventType_dealloc(EventType *self)
 	Py_XDECREF(self->free);
 	ps_schema_unref(self->schema);
 	free(self->key_slots);
+	free(self->loaders);
 	Py_XDECREF(self->name);
 	Py_XDECREF(self->by_dot);
 	Py_XDECREF(self->by_key);
@@ -172,16 +173,88 @@ static int list_keys(EventType *self)
 	return 0;
 }
 
-/** Fill the pointer table; of two names in one place the first stays, the other is found by hash. */
-static void fill_attributes(EventType *self)
+/** Enter @name into the pointer table where there is room for it. */
+static void add_attribute(EventType *self, PyObject *name, Py_ssize_t slot)
+{
+	struct ps_attribute *places = EventType_places(self, name);
+	for (int i = 0; i < PS_NR_PROBES; i++) {
+		if (!places[i].name) {
+			places[i] = (struct ps_attribute){ name, slot };
+			return;
+		}
+	}
+}
+
+static void fill_attributes(EventType *self, PyTypeObject *event_class)
 {
 	PyObject *name, *slot;
 	Py_ssize_t position = 0;
-	while (PyDict_Next(self->by_dot, &position, &name, &slot)) {
-		struct ps_attribute *entry = &self->attributes[ps_attribute_hash(name)];
-		if (!entry->name)
-			*entry = (struct ps_attribute){ name, PyLong_AsSsize_t(slot) };
+	while (PyDict_Next(self->by_dot, &position, &name, &slot))
+		add_attribute(self, name, PyLong_AsSsize_t(slot));
+	// The class lives as long as the module, which this type owns.
+	position = 0;
+	while (PyDict_Next(event_class->tp_dict, &position, &name, &slot))
+		add_attribute(self, name, -1);
+}
+
+static enum ps_loader_kind loader_kind(const struct ps_field *field)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	if (field->kind != PS_FIELD_INT || field->place != PS_PLACE_FIXED ||
+	    field->element_size > field->size)
+		return PS_LOAD_OTHER;
+	switch (field->element_size) {
+	case 1:
+		return field->is_signed ? PS_LOAD_I8 : PS_LOAD_U8;
+	case 2:
+		return field->is_signed ? PS_LOAD_I16 : PS_LOAD_U16;
+	case 4:
+		return field->is_signed ? PS_LOAD_I32 : PS_LOAD_U32;
+	case 8:
+		return field->is_signed ? PS_LOAD_I64 : PS_LOAD_U64;
 	}
+#endif
+	return PS_LOAD_OTHER;
+}
+
+/** The common fields that are plain integers in the record. */
+static void make_common_loaders(EventType *self)
+{
+	const struct ps_sample_layout *layout = &self->layout;
+	const struct {
+		enum ps_common_slot slot;
+		enum ps_loader_kind kind;
+		uint32_t offset, size;
+	} places[] = {
+		{ PS_SLOT_PID, PS_LOAD_I32, layout->tid, 4 },
+		{ PS_SLOT_TID, PS_LOAD_I32, layout->tid + 4, 4 },
+		{ PS_SLOT_TIME, PS_LOAD_U64, layout->time, 8 },
+		{ PS_SLOT_CPU, PS_LOAD_U32, layout->cpu, 4 },
+		{ PS_SLOT_PERIOD, PS_LOAD_U64, layout->period, 8 },
+	};
+	for (size_t i = 0; i < PS_ARRAY_SIZE(places); i++)
+		self->loaders[places[i].slot] =
+			(struct ps_loader){ places[i].kind, false, places[i].offset,
+					    places[i].offset + places[i].size };
+	if (self->time_view.is_tsc || self->time_view.offset_ns)
+		self->loaders[PS_SLOT_TIME].kind = PS_LOAD_OTHER;
+}
+
+static int make_loaders(EventType *self)
+{
+	self->loaders = calloc(self->nr_slots, sizeof(*self->loaders));
+	if (!self->loaders) {
+		PyErr_NoMemory();
+		return -1;
+	}
+	make_common_loaders(self);
+	for (size_t i = 0; i < self->schema->nr_fields; i++) {
+		const struct ps_field *field = &self->schema->fields[i];
+		self->loaders[PS_NR_COMMON_SLOTS + i] = (struct ps_loader){
+			loader_kind(field), true, field->offset, field->offset + field->size
+		};
+	}
+	return 0;
 }
 
 /** counters[id] = label for the streams of @source's group, missing[label] = None for those not there. */
@@ -246,9 +319,9 @@ PyObject *ps_event_type_create(PyObject *module, const struct ps_session *sessio
 	if (!self->name || !self->by_dot || !self->by_key)
 		return NULL;
 	if (add_names(self, state->perf_event) < 0 || list_keys(self) < 0 ||
-	    name_counters(self, session, source) < 0)
+	    make_loaders(self) < 0 || name_counters(self, session, source) < 0)
 		return NULL;
-	fill_attributes(self);
+	fill_attributes(self, state->perf_event);
 	return_ptr(object);
 }
 

@@ -9,7 +9,7 @@ static PerfEvent *PerfEvent_alloc(EventType *type)
 	if (!self)
 		return NULL;
 	self->is_owner = false;
-	self->is_loaded = false;
+	self->loaded = 0;
 	memset(self->slots, 0, type->nr_slots * sizeof(self->slots[0]));
 	return self;
 }
@@ -25,15 +25,20 @@ PyObject *ps_event_wrap(PyObject *event_type, const struct ps_record *record)
 	Py_INCREF(type);
 	self->type = type;
 	self->header = record->header;
-	self->raw = NULL;
 	return (PyObject *)self;
 }
 
+#define LAST_BIT 63
+
 static void drop_slots(PerfEvent *self)
 {
-	for (Py_ssize_t i = 0; i < Py_SIZE(self); i++)
-		Py_CLEAR(self->slots[i]);
-	self->is_loaded = false;
+	while (self->loaded) {
+		int slot = __builtin_ctzll(self->loaded);
+		self->loaded &= self->loaded - 1;
+		Py_ssize_t end = slot < LAST_BIT ? slot + 1 : Py_SIZE(self);
+		for (Py_ssize_t i = slot; i < end; i++)
+			Py_CLEAR(self->slots[i]);
+	}
 }
 
 /** Copy the record, which goes back to the ring; what is known only now is read now. */
@@ -50,7 +55,6 @@ static void PerfEvent_detach(PerfEvent *self)
 		memcpy(copy, self->header, size);
 	self->header = copy; // NULL: expired
 	self->is_owner = copy != NULL;
-	self->raw = NULL;
 }
 
 void ps_event_release(PyObject *event)
@@ -66,8 +70,7 @@ void ps_event_release(PyObject *event)
 		Py_DECREF(self);
 		return;
 	}
-	if (self->is_loaded)
-		drop_slots(self);
+	drop_slots(self);
 	self->type = NULL;
 	type->free = self;
 	Py_DECREF(type);
@@ -84,12 +87,56 @@ static void PerfEvent_dealloc(PerfEvent *self)
 	Py_DECREF(class);
 }
 
+#define LOAD(type, data)                                                                           \
+	({                                                                                         \
+		type value_;                                                                       \
+		memcpy(&value_, data, sizeof(value_));                                             \
+		value_;                                                                            \
+	})
+
+/** The integer at @data. PyLong_FromLong is the quickest way to make one. New reference. */
+static inline PyObject *make_int(enum ps_loader_kind kind, const uint8_t *data)
+{
+	uint64_t value;
+	switch (kind) {
+	case PS_LOAD_I8:
+		return PyLong_FromLong(LOAD(int8_t, data));
+	case PS_LOAD_U8:
+		return PyLong_FromLong(LOAD(uint8_t, data));
+	case PS_LOAD_I16:
+		return PyLong_FromLong(LOAD(int16_t, data));
+	case PS_LOAD_U16:
+		return PyLong_FromLong(LOAD(uint16_t, data));
+	case PS_LOAD_I32:
+		return PyLong_FromLong(LOAD(int32_t, data));
+	case PS_LOAD_U32:
+		return PyLong_FromLongLong(LOAD(uint32_t, data));
+	case PS_LOAD_I64:
+		return PyLong_FromLongLong(LOAD(int64_t, data));
+	default:
+		value = LOAD(uint64_t, data);
+		return value <= LONG_MAX ? PyLong_FromLong(value) :
+					   PyLong_FromUnsignedLongLong(value);
+	}
+}
+
+/** Where the integer of @loader lies; NULL: it has no fixed place, or lies outside. */
+static inline const uint8_t *find_int(PerfEvent *self, const struct ps_loader *loader)
+{
+	struct ps_bytes bytes = { (const uint8_t *)self->header, self->header->size };
+	if (loader->kind == PS_LOAD_OTHER)
+		return NULL;
+	if (loader->is_in_raw && !ps_sample_raw(&self->type->layout, self->header, &bytes))
+		return NULL;
+	return loader->end <= bytes.size ? bytes.data + loader->offset : NULL;
+}
+
 static PyObject *decode_field(PerfEvent *self, size_t index)
 {
 	const struct ps_field *field = &self->type->schema->fields[index];
 	struct ps_bytes raw;
 	struct ps_value value;
-	if (PS_LIKELY(PerfEvent_find_raw(self, &raw) && ps_field_decode(field, raw, &value)))
+	if (PerfEvent_find_raw(self, &raw) && ps_field_decode(field, raw, &value))
 		return ps_value_to_python(&value);
 	PyErr_Format(ps_module_state(self->type->module)->decode_error,
 		     "%U: field %s (%s at offset %u) lies outside its record", self->type->name,
@@ -97,45 +144,66 @@ static PyObject *decode_field(PerfEvent *self, size_t index)
 	return NULL;
 }
 
+/** Decode what stands in @slot. New reference. */
+static inline PyObject *PerfEvent_decode(PerfEvent *self, Py_ssize_t slot)
+{
+	if (PS_UNLIKELY(!self->header)) {
+		PyErr_SetString(ps_module_state(self->type->module)->perf_event_error,
+				"the event has expired: there was no memory to keep it");
+		return NULL;
+	}
+	const struct ps_loader *loader = &self->type->loaders[slot];
+	const uint8_t *data = find_int(self, loader);
+	if (PS_LIKELY(data != NULL))
+		return make_int(loader->kind, data);
+	return slot < PS_NR_COMMON_SLOTS ?
+		       PerfEvent_decode_common(self, (enum ps_common_slot)slot) :
+		       decode_field(self, slot - PS_NR_COMMON_SLOTS);
+}
+
 PyObject *PerfEvent_load(PerfEvent *self, Py_ssize_t slot)
 {
 	PyObject *value = self->slots[slot];
 	if (!value) {
-		if (PS_UNLIKELY(!self->header)) {
-			PyErr_SetString(ps_module_state(self->type->module)->perf_event_error,
-					"the event has expired: there was no memory to keep it");
-			return NULL;
-		}
-		value = slot < PS_NR_COMMON_SLOTS ?
-				PerfEvent_decode_common(self, (enum ps_common_slot)slot) :
-				decode_field(self, slot - PS_NR_COMMON_SLOTS);
+		value = PerfEvent_decode(self, slot);
 		if (PS_UNLIKELY(!value))
 			return NULL;
 		// Decoding can run Python code, which may have read the same field.
 		if (PS_UNLIKELY(self->slots[slot] != NULL))
 			Py_DECREF(self->slots[slot]);
 		self->slots[slot] = value;
-		self->is_loaded = true;
+		self->loaded |= 1ULL << (slot < LAST_BIT ? slot : LAST_BIT);
 	}
 	Py_INCREF(value);
 	return value;
 }
 
-static PyObject *PerfEvent_getattro(PerfEvent *self, PyObject *name)
+/** The value in @slot for one that takes all: kept only where it was before. New reference. */
+static PyObject *PerfEvent_peek(PerfEvent *self, Py_ssize_t slot)
 {
-	EventType *type = self->type;
-	const struct ps_attribute *entry = &type->attributes[ps_attribute_hash(name)];
-	if (PS_LIKELY(entry->name == name))
-		return PerfEvent_load(self, entry->slot);
-	Py_ssize_t slot = EventType_find_dot(type, name);
-	if (slot >= 0)
-		return PerfEvent_load(self, slot);
+	PyObject *value = self->slots[slot];
+	if (!value)
+		return PerfEvent_decode(self, slot);
+	Py_INCREF(value);
+	return value;
+}
+
+static PyObject *get_by_generic(PerfEvent *self, PyObject *name)
+{
 	PyObject *value = PyObject_GenericGetAttr((PyObject *)self, name);
 	if (!value && PyErr_ExceptionMatches(PyExc_AttributeError)) {
 		PyErr_Clear();
-		EventType_raise_missing(type, PyExc_AttributeError, name);
+		EventType_raise_missing(self->type, PyExc_AttributeError, name);
 	}
 	return value;
+}
+
+static PyObject *PerfEvent_getattro(PerfEvent *self, PyObject *name)
+{
+	const struct ps_attribute *entry = EventType_find_attribute(self->type, name);
+	Py_ssize_t slot = PS_LIKELY(entry != NULL) ? entry->slot :
+						     EventType_find_dot(self->type, name);
+	return slot >= 0 ? PerfEvent_load(self, slot) : get_by_generic(self, name);
 }
 
 static PyObject *PerfEvent_subscript(PerfEvent *self, PyObject *name)
@@ -181,7 +249,7 @@ static PyObject *PerfEvent_values(PerfEvent *self, PyObject *unused)
 	Py_ssize_t nr = PerfEvent_length(self);
 	_cleanup_pydecref_ PyObject *list = PyList_New(nr);
 	for (Py_ssize_t i = 0; list && i < nr; i++) {
-		PyObject *value = PerfEvent_load(self, self->type->key_slots[i]);
+		PyObject *value = PerfEvent_peek(self, self->type->key_slots[i]);
 		if (!value)
 			return NULL;
 		PyList_SET_ITEM(list, i, value);
@@ -194,7 +262,7 @@ static PyObject *PerfEvent_items(PerfEvent *self, PyObject *unused)
 	Py_ssize_t nr = PerfEvent_length(self);
 	_cleanup_pydecref_ PyObject *list = PyList_New(nr);
 	for (Py_ssize_t i = 0; list && i < nr; i++) {
-		_cleanup_pydecref_ PyObject *value = PerfEvent_load(self, self->type->key_slots[i]);
+		_cleanup_pydecref_ PyObject *value = PerfEvent_peek(self, self->type->key_slots[i]);
 		if (!value)
 			return NULL;
 		PyObject *pair = PyTuple_Pack(2, PyTuple_GET_ITEM(self->type->keys, i), value);
@@ -211,7 +279,7 @@ static PyObject *PerfEvent_to_dict(PerfEvent *self, PyObject *unused)
 	_cleanup_pydecref_ PyObject *dict = PyDict_Copy(self->type->empty);
 	Py_ssize_t nr = PerfEvent_length(self);
 	for (Py_ssize_t i = 0; dict && i < nr; i++) {
-		_cleanup_pydecref_ PyObject *value = PerfEvent_load(self, self->type->key_slots[i]);
+		_cleanup_pydecref_ PyObject *value = PerfEvent_peek(self, self->type->key_slots[i]);
 		if (!value ||
 		    PyDict_SetItem(dict, PyTuple_GET_ITEM(self->type->keys, i), value) < 0)
 			return NULL;

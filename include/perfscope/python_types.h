@@ -27,6 +27,14 @@ static inline int PyModule_AddObjectRef(PyObject *module, const char *name, PyOb
 }
 #endif
 
+// Names of threads that were made into strings lately, by the low bits of the thread id.
+#define PS_NR_COMM_STRINGS 64
+
+struct ps_comm_string {
+	char comm[PS_COMM_SIZE];
+	PyObject *text; // owned, NULL: none yet
+};
+
 /** State of one module object. */
 struct ps_module_state {
 	PyTypeObject *event_type; // EventType
@@ -35,6 +43,7 @@ struct ps_module_state {
 	PyObject *perf_event_error;
 	PyObject *decode_error;
 	const struct ps_host *host; // borrowed, NULL outside a run
+	struct ps_comm_string comms[PS_NR_COMM_STRINGS];
 };
 
 struct ps_module_state *ps_module_state(PyObject *module);

@@ -28,7 +28,7 @@ void ps_tasks_follow(struct ps_tasks *tasks, const struct perf_event_header *hea
 
 /**
  * The name of @tid now, at the record last followed; "swapper/N" is not known: tid 0 is "swapper".
- *
+ * PS_COMM_SIZE bytes, filled up with NUL.
  * Reads /proc for a thread never heard of; NULL where it is gone. Borrowed until the next call on @tasks.
  */
 const char *ps_tasks_comm(struct ps_tasks *tasks, pid_t tid);

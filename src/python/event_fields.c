@@ -26,14 +26,31 @@ bool PerfEvent_find_raw(PerfEvent *self, struct ps_bytes *ret)
 	return self->header && ps_sample_raw(&self->type->layout, self->header, ret);
 }
 
+/** The string of @comm, a name of @tid; the one made last time where the name is still the same. */
+static PyObject *comm_to_python(struct ps_module_state *state, int32_t tid, const char *comm)
+{
+	struct ps_comm_string *last = &state->comms[(uint32_t)tid % PS_NR_COMM_STRINGS];
+	if (!last->text || memcmp(last->comm, comm, PS_COMM_SIZE)) {
+		PyObject *text = ps_text_to_python(comm, strnlen(comm, PS_COMM_SIZE));
+		if (!text)
+			return NULL;
+		Py_XDECREF(last->text);
+		last->text = text;
+		memcpy(last->comm, comm, PS_COMM_SIZE);
+	}
+	Py_INCREF(last->text);
+	return last->text;
+}
+
 static PyObject *decode_comm(PerfEvent *self)
 {
 	int32_t tid = read_u32(self, self->type->layout.tid + 4);
 	if (tid == 0) // as the kernel calls the idle thread of each CPU
 		return PyUnicode_FromFormat("swapper/%u", read_u32(self, self->type->layout.cpu));
-	const struct ps_host *host = ps_module_state(self->type->module)->host;
+	struct ps_module_state *state = ps_module_state(self->type->module);
+	const struct ps_host *host = state->host;
 	const char *comm = host && host->tasks ? ps_tasks_comm(host->tasks, tid) : NULL;
-	return comm ? ps_text_to_python(comm, strlen(comm)) : PyUnicode_FromFormat(":%d", tid);
+	return comm ? comm_to_python(state, tid, comm) : PyUnicode_FromFormat(":%d", tid);
 }
 
 static PyObject *decode_raw(PerfEvent *self)

@@ -148,6 +148,8 @@ static int module_clear(PyObject *module)
 	Py_CLEAR(state->totals);
 	Py_CLEAR(state->perf_event_error);
 	Py_CLEAR(state->decode_error);
+	for (size_t i = 0; i < PS_NR_COMM_STRINGS; i++)
+		Py_CLEAR(state->comms[i].text);
 	return 0;
 }
 

@@ -148,7 +148,7 @@ void ps_options_help(FILE *file)
 	      "\n"
 	      "SCRIPT is a .py file, an extension module, a module name or a shipped script.\n"
 	      "Options may also stand behind SCRIPT; those not known here are the script's, and\n"
-	      "so are all behind --.\n"
+	      "so are all behind --: perfscope python -- SCRIPT -h shows the script's own help.\n"
 	      "\n",
 	      file);
 	for (const struct ps_option *option = ps_option_table; option->letter || option->name;

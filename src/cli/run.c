@@ -107,7 +107,7 @@ static struct ps_error *open_session(struct run *run)
 	if (!error)
 		error = ps_tasks_create(&run->tasks);
 	if (!error)
-		ps_log(PS_LOG_INFO, "opened %zu events: %zu descriptors, %zu rings",
+		ps_log(PS_LOG_INFO, "opened: events %zu, descriptors %zu, rings %zu",
 		       run->sources->nr_sources, run->session->nr_streams, run->session->nr_rings);
 	return error;
 }
@@ -239,7 +239,7 @@ static void report(const struct run *run)
 {
 	struct ps_merge_counts merge = ps_merge_counts(run->merge);
 	struct ps_dispatch_counts dispatch = ps_dispatch_counts(run->dispatch);
-	ps_log(PS_LOG_INFO, "%llu events", (unsigned long long)dispatch.nr_events);
+	ps_log(PS_LOG_INFO, "events taken: %llu", (unsigned long long)dispatch.nr_events);
 	if (dispatch.nr_lost)
 		ps_log(PS_LOG_WARNING,
 		       "%llu events lost, %llu taken: a larger -m, a filter or a faster handler "

@@ -102,5 +102,45 @@ class TestRunqlat(unittest.TestCase):
             "       2 -> 3       : 40       |****************************************|", ""])
 
 
+class TestSyslat(unittest.TestCase):
+    def call(self, script, thread, number, began, ended, ret=0):
+        script.raw_syscalls__sys_enter(event(common_pid=thread, id=number, _time=began))
+        script.raw_syscalls__sys_exit(event(common_pid=thread, id=number, ret=ret, _time=ended))
+
+    def test_table_by_time(self):
+        script = load("syslat")
+        self.call(script, 7, 1, 0, 3 * US)
+        self.call(script, 7, 0, 0, 2 * US, ret=-4095)
+        self.call(script, 8, 0, 0, 4 * US, ret=-4096)
+        self.assertEqual(shown(script.__exit__), [
+            "SYSCALL                   CALLS    ERRORS    TOTAL ms      AVG us      MAX us",
+            "read                          2         1       0.006       3.000       4.000",
+            "write                         1         0       0.003       3.000       3.000"])
+
+    def test_call_without_both_ends_is_left_out(self):
+        script = load("syslat")
+        script.raw_syscalls__sys_exit(event(common_pid=7, id=0, ret=0, _time=5))
+        script.raw_syscalls__sys_enter(event(common_pid=7, id=0, _time=6))
+        script.__lost__(6, 9)
+        script.raw_syscalls__sys_exit(event(common_pid=7, id=0, ret=0, _time=9))
+        self.assertEqual(shown(script.__exit__), [])
+
+
+class TestExecsnoop(unittest.TestCase):
+    def test_parent_is_who_forked_last(self):
+        script = load("execsnoop")
+        for parent, comm in (5, "a"), (6, "b"):
+            script.sched__sched_process_fork(event(_pid=parent, parent_comm=comm, child_pid=9))
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            script.sched__sched_process_exec(event(_time=4 * US, pid=9, filename="/bin/true"))
+            script.sched__sched_process_exec(event(_time=6 * US, pid=9, filename="/bin/false"))
+        script.sched__sched_process_exit(event(pid=9))
+        self.assertEqual(script.parents, {})
+        self.assertEqual(output.getvalue().splitlines(), [
+            "    SECONDS      PID     PPID  PARENT           PROGRAM",
+            "   0.000000        9        6  b                /bin/true",
+            "   0.000002        9        6  b                /bin/false"])
+
+
 if __name__ == "__main__":
     unittest.main()

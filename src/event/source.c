@@ -207,7 +207,9 @@ static struct ps_error *add_tracepoint(const char *system, const char *name, voi
 {
 	struct resolver *resolver = argument;
 	// ftrace's own records have formats too, but are no events of perf.
-	if (has_wildcard(resolver->spec->system) && !strcmp(system, "ftrace"))
+	const struct ps_spec *spec = resolver->spec;
+	bool is_pattern = has_wildcard(spec->system) || has_wildcard(spec->name);
+	if (is_pattern && !strcmp(system, "ftrace"))
 		return NULL;
 	_cleanup_free_ char *full_name = NULL;
 	if (asprintf(&full_name, "%s:%s", system, name) < 0) {

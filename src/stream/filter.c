@@ -112,8 +112,10 @@ static struct ps_error *invalid_filter_error(const struct ps_source *source)
 	_cleanup_free_ char *field = find_unknown_field(source);
 	if (field)
 		return unknown_field_error(source, field);
-	return ps_error_format(PS_ERROR_USAGE, "the kernel refuses it; compare as in prev_pid == 1 "
-					       "or comm ~ \"ba*\", a string with == != ~ only");
+	return ps_error_format(
+		PS_ERROR_USAGE,
+		"the kernel refuses it; compare as in prev_pid == 1 or comm ~ \"ba*\", a "
+		"string with == != ~ only, an unsigned field with no negative number");
 }
 
 /** What is wrong in @source's filter, from the kernel's own numbers for it. */

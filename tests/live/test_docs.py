@@ -86,6 +86,20 @@ class TestExamples(LiveTestCase):
     def test_examples_of_scripting(self):
         self.assertEqual(self.check_page("docs/scripting.md"), 6)
 
+    def test_examples_of_events(self):
+        text = "\n".join(re.findall(r"^    (.*)$", read("docs/events.md"), re.M))
+        specs = re.findall(r"^perfscope python -e ('[^']*'|\S+) script.py$", text, re.M)
+        self.assertEqual(len(specs), 3)
+        self.write("script.py", "def __exit__(): pass")
+        for spec in specs:
+            with self.subTest(spec=spec):
+                self.run_example(f"perfscope python -e {spec} script.py --run true", {"output": "exact"}, "")
+        filters = re.findall(r"^syscalls:.*/$", text, re.M)
+        self.assertEqual(len(filters), 1)
+        self.write("script.py", "def __sample__(event): print(event._comm, event.flags)")
+        self.run_example(f"perfscope python -o events -e '{filters[0]}' script.py --run cat /etc/hostname >/dev/null; cat events",
+                         {"output": "exact"}, "cat 0\n")
+
     def test_no_other_page_has_examples_that_are_not_run(self):
         self.assertEqual([path for path in PAGES if any(language in ("console", "python") for _, language, _ in
                                                         blocks(read(path)))],

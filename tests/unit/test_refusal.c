@@ -67,6 +67,7 @@ TEST(session, a_wrong_filter_is_refused_by_what_is_wrong)
 	check_filter("comm ~ \"a b\" && sag > 1", "unknown field sag");
 	check_filter("pid > 1)", "a parenthesis is closed that was not opened");
 	check_filter("comm == 'x' && pid ~ 3", "the kernel refuses it");
+	check_filter("pid == -1", "an unsigned field with no negative number");
 	char text[8192];
 	snprintf(text, sizeof(text), "comm == \"%0300d\"", 0);
 	check_filter(text, "a string in it is longer than the 255 bytes");

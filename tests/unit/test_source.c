@@ -268,6 +268,7 @@ TEST(source, unknown_names_get_the_nearest)
 	assert_refused("sched_wakeup", PS_ERROR_NOT_FOUND, "did you mean other:sched_wakeup?");
 	assert_refused("cs,cylces", PS_ERROR_NOT_FOUND, "cycles");
 	assert_refused("ftrac*:*", PS_ERROR_NOT_FOUND, "no tracepoint that can be opened matches");
+	assert_refused("ftrace:*", PS_ERROR_NOT_FOUND, "no tracepoint that can be opened matches");
 }
 
 TEST(source, a_name_with_unit_mask_of_libpfm4_is_a_counter)

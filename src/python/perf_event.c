@@ -206,6 +206,13 @@ static PyObject *PerfEvent_getattro(PerfEvent *self, PyObject *name)
 	return slot >= 0 ? PerfEvent_load(self, slot) : get_by_generic(self, name);
 }
 
+static int PerfEvent_setattro(PerfEvent *self, PyObject *name, PyObject *value)
+{
+	PyErr_Format(PyExc_AttributeError, "%U: an event's fields cannot be %s (%R)",
+		     self->type->name, value ? "set" : "deleted", name);
+	return -1;
+}
+
 static PyObject *PerfEvent_subscript(PerfEvent *self, PyObject *name)
 {
 	Py_ssize_t slot = EventType_find_key(self->type, name);
@@ -392,6 +399,7 @@ static PyMethodDef PerfEvent_methods[] = {
 static PyType_Slot PerfEvent_slots[] = {
 	{ Py_tp_dealloc, PerfEvent_dealloc },
 	{ Py_tp_getattro, PerfEvent_getattro },
+	{ Py_tp_setattro, PerfEvent_setattro },
 	{ Py_tp_repr, PerfEvent_repr },
 	{ Py_tp_str, PerfEvent_str },
 	{ Py_tp_hash, PerfEvent_hash },

@@ -196,8 +196,10 @@ class TestAccess(EventTestCase):
             self.assertIn(name, names)
 
     def test_fields_cannot_be_set(self):
-        with self.assertRaises(AttributeError):
-            self.on(lambda e: setattr(e, "x", 5))
+        with self.assertRaisesRegex(AttributeError, "test:thing: an event's fields cannot be set .'_pid'"):
+            self.on(lambda e: setattr(e, "_pid", 5))
+        with self.assertRaisesRegex(AttributeError, "cannot be deleted"):
+            self.on(lambda e: delattr(e, "x"))
 
     def test_events_are_not_made_by_scripts(self):
         with self.assertRaises(TypeError):

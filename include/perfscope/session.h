@@ -80,7 +80,7 @@ static inline struct ps_stream *ps_session_find(const struct ps_session *session
 /** A source's counts over all its descriptors. */
 struct ps_count {
 	uint64_t value;
-	uint64_t enabled_ns, running_ns; // sums; running < enabled: multiplexed
+	uint64_t enabled_ns, running_ns; // sums: could count, and did; running < enabled: multiplexed
 	uint64_t lost;			 // samples that found no room (0 without PERF_FORMAT_LOST)
 	bool is_valid;			 // false: missing, or a read failed, so that the sum would be too small
 };
@@ -91,6 +91,9 @@ struct ps_count {
  */
 void ps_session_count(const struct ps_session *session, const struct ps_source *source,
 		      struct ps_count *ret);
+
+/** What was counted from @before to @now, two reads of one source; coverage never comes out above 1. */
+struct ps_count ps_count_between(const struct ps_count *before, const struct ps_count *now);
 
 /** Read the lost count of each stream into it. */
 void ps_session_read_lost(struct ps_session *session);

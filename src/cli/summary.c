@@ -11,8 +11,8 @@
 
 /** What a source had counted when the last table was printed. */
 struct last {
-	uint64_t count, lost;
-	uint64_t enabled_ns, running_ns;
+	uint64_t delivered, lost; // of a source that samples
+	struct ps_count count;	  // of one that counts
 };
 
 struct ps_summary {
@@ -68,7 +68,7 @@ static struct last count_samples(const struct ps_session *session, const struct 
 		const struct ps_stream *stream = &session->streams[i];
 		if (stream->source != source)
 			continue;
-		now.count += stream->delivered;
+		now.delivered += stream->delivered;
 		now.lost += stream->lost;
 	}
 	return now;
@@ -79,7 +79,7 @@ static void fill_samples(const struct ps_summary *summary, const struct ps_sourc
 {
 	struct last now = count_samples(summary->session, source);
 	row->has_count = true;
-	row->count = now.count - last->count;
+	row->count = now.delivered - last->delivered;
 	row->has_lost = summary->session->has_lost_count;
 	row->lost = now.lost - last->lost;
 	*last = now;
@@ -88,18 +88,17 @@ static void fill_samples(const struct ps_summary *summary, const struct ps_sourc
 static void fill_counter(const struct ps_summary *summary, const struct ps_source *source,
 			 struct last *last, struct ps_summary_row *row)
 {
-	struct ps_count count;
-	ps_session_count(summary->session, source, &count);
-	if (!count.is_valid)
+	struct ps_count now;
+	ps_session_count(summary->session, source, &now);
+	if (!now.is_valid)
 		return;
-	uint64_t enabled_ns = count.enabled_ns - last->enabled_ns;
-	uint64_t running_ns = count.running_ns - last->running_ns;
+	struct ps_count count = ps_count_between(&last->count, &now);
+	last->count = now;
 	// Enabled but never on the PMU: what happened is unknown, not 0.
-	row->has_count = running_ns || !enabled_ns;
-	row->count = count.value - last->count;
-	row->has_coverage = enabled_ns != 0;
-	row->coverage = enabled_ns ? (double)running_ns / enabled_ns : 0;
-	*last = (struct last){ count.value, 0, count.enabled_ns, count.running_ns };
+	row->has_count = count.running_ns || !count.enabled_ns;
+	row->count = count.value;
+	row->has_coverage = count.enabled_ns != 0;
+	row->coverage = count.enabled_ns ? (double)count.running_ns / count.enabled_ns : 0;
 }
 
 /** Fill the row of @source; false where it is not worth one. */

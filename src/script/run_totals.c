@@ -49,12 +49,13 @@ static PyObject *totals_between(const struct ps_run_totals *totals, PyObject *mo
 	if (!values)
 		return PyErr_NoMemory();
 	for (size_t i = 0; i < sources->nr_sources; i++) {
+		struct ps_count count = ps_count_between(&before[i], &now[i]);
 		values[i] = (struct ps_total){
 			.name = sources->sources[i]->label,
-			.value = now[i].value - before[i].value,
-			.enabled_ns = now[i].enabled_ns - before[i].enabled_ns,
-			.running_ns = now[i].running_ns - before[i].running_ns,
-			.is_valid = now[i].is_valid,
+			.value = count.value,
+			.enabled_ns = count.enabled_ns,
+			.running_ns = count.running_ns,
+			.is_valid = count.is_valid,
 		};
 	}
 	_cleanup_pydecref_ PyObject *run =

@@ -64,20 +64,60 @@ static size_t find_first(const struct ps_session *session, const struct ps_sourc
 	return low;
 }
 
+/** Whether the kernel's enabled time of @stream goes on while its thread runs on another CPU. */
+static bool is_thread_on_cpu(const struct ps_stream *stream)
+{
+	return stream->cpu >= 0 && stream->tid >= 0;
+}
+
+/** The session's own stream at the place of @stream, from *@at on: both are in the order of places. NULL: none. */
+static const struct ps_stream *find_side_band(const struct ps_session *session,
+					      const struct ps_stream *stream, size_t *at)
+{
+	for (; *at < session->nr_streams && !session->streams[*at].source; ++*at) {
+		const struct ps_stream *side_band = &session->streams[*at];
+		if (side_band->cpu == stream->cpu && side_band->tid == stream->tid)
+			return side_band;
+	}
+	return NULL;
+}
+
+/**
+ * Replace in @reading the time in which the event was enabled by that in which it could count.
+ *
+ * An event of a thread on one CPU is enabled wherever the thread runs, so that a difference to the running time does not
+ * mean that it was multiplexed. @side_band, at the same place, is a software event, which always runs when it can. It is
+ * enabled before and read after: by so much it may have run longer.
+ */
+static void correct_enabled(const struct reading *side_band, struct reading *reading)
+{
+	uint64_t more_ns = side_band->enabled_ns > reading->enabled_ns
+				   ? side_band->enabled_ns - reading->enabled_ns
+				   : 0;
+	uint64_t could_ns = side_band->running_ns > more_ns ? side_band->running_ns - more_ns : 0;
+	reading->enabled_ns = could_ns > reading->running_ns ? could_ns : reading->running_ns;
+}
+
 void ps_session_count(const struct ps_session *session, const struct ps_source *source,
 		      struct ps_count *ret)
 {
 	*ret = (struct ps_count){ 0 };
 	bool has_failed = false;
+	size_t side_band_at = 0;
 	for (size_t i = find_first(session, source); i < session->nr_streams; i++) {
 		const struct ps_stream *stream = &session->streams[i];
-		struct reading reading;
+		struct reading reading, own;
 		if (stream->source != source)
 			break;
 		if (!read_stream(stream, &reading)) {
 			has_failed = true;
 			continue;
 		}
+		const struct ps_stream *side_band =
+			is_thread_on_cpu(stream) ? find_side_band(session, stream, &side_band_at)
+						 : NULL;
+		if (side_band && read_stream(side_band, &own))
+			correct_enabled(&own, &reading);
 		ret->value += reading.value;
 		ret->enabled_ns += reading.enabled_ns;
 		ret->running_ns += reading.running_ns;
@@ -85,6 +125,21 @@ void ps_session_count(const struct ps_session *session, const struct ps_source *
 		ret->is_valid = true;
 	}
 	ret->is_valid &= !has_failed;
+}
+
+struct ps_count ps_count_between(const struct ps_count *before, const struct ps_count *now)
+{
+	struct ps_count between = {
+		.value = now->value - before->value,
+		.enabled_ns = now->enabled_ns - before->enabled_ns,
+		.running_ns = now->running_ns - before->running_ns,
+		.lost = now->lost - before->lost,
+		.is_valid = now->is_valid,
+	};
+	// correct_enabled() is right to the time between two reads, and may be less than it was.
+	if ((int64_t)between.enabled_ns < (int64_t)between.running_ns)
+		between.enabled_ns = between.running_ns;
+	return between;
 }
 
 void ps_session_read_lost(struct ps_session *session)

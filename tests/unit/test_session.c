@@ -258,6 +258,92 @@ TEST(session, counts_are_summed_and_one_that_fails_makes_them_invalid)
 	clear_sources();
 }
 
+/** Two threads on two CPUs, each enabled for as long as its thread ran, wherever that was. */
+TEST(session, coverage_of_threads_on_cpus_is_of_the_time_on_each)
+{
+	clear_sources();
+	struct ps_source *first = add_source("cycles", PERF_TYPE_HARDWARE, 0);
+	struct ps_source *second = add_source("faults", PERF_TYPE_SOFTWARE, 0);
+	// Value, enabled, running, id. The session's own were enabled 10 ns earlier, or are read 10 ns later.
+	struct ps_stream streams[] = {
+		{ .cpu = 0, .tid = 1, .fd = WORDS_FD(0, 910, 610, 1) },
+		{ .cpu = 0, .tid = 2, .fd = WORDS_FD(0, 1010, 710, 2) },
+		{ .cpu = 1, .tid = 1, .fd = WORDS_FD(0, 910, 300, 3) },
+		{ .cpu = 1, .tid = 2, .fd = WORDS_FD(0, 1010, 300, 4) },
+		// Half of its time; thread 1 was gone.
+		{ .cpu = 0, .tid = 2, .source = first, .fd = WORDS_FD(70, 1000, 350, 5) },
+		{ .cpu = 1, .tid = 2, .source = first, .fd = WORDS_FD(30, 1000, 150, 6) },
+		// All of it.
+		{ .cpu = 0, .tid = 1, .source = second, .fd = WORDS_FD(5, 900, 600, 7) },
+		{ .cpu = 1, .tid = 1, .source = second, .fd = WORDS_FD(6, 900, 300, 8) },
+		{ .cpu = 1, .tid = 2, .source = second, .fd = WORDS_FD(7, 1000, 300, 9) },
+	};
+	struct ps_session counted = { .streams = streams, .nr_streams = PS_ARRAY_SIZE(streams) };
+	struct ps_count count;
+	ps_session_count(&counted, first, &count);
+	ASSERT_EQ(count.value, 100);
+	ASSERT_EQ(count.running_ns, 500);
+	// Whether the thread ran on CPU 1 in those 10 ns is not known; it is right to them.
+	ASSERT_EQ(count.enabled_ns, 700 + 290);
+	for (size_t i = 0; i < 4; i++)
+		lseek(streams[i].fd, 0, SEEK_SET);
+	ps_session_count(&counted, second, &count);
+	ASSERT_EQ(count.value, 18);
+	ASSERT_EQ(count.running_ns, 1200);
+	ASSERT_EQ(count.enabled_ns, 1200);
+	for (size_t i = 0; i < counted.nr_streams; i++)
+		close(streams[i].fd);
+	clear_sources();
+}
+
+TEST(session, a_thread_that_changes_its_cpu_is_covered_wholly)
+{
+	clear_sources();
+	struct ps_source *source =
+		add_source("task-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK);
+	struct ps_target target = own_thread();
+	int cpus[] = { 0, 1 };
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		skip();
+	target.cpus = cpus;
+	target.nr_cpus = 2;
+	target.inherit = true;
+	cpu_set_t before, set;
+	sched_getaffinity(0, sizeof(before), &before);
+	open_session(&target, 0);
+	ASSERT_OK(ps_session_enable(session));
+	struct ps_count first, count;
+	for (int cpu = 0; cpu < 2; cpu++) {
+		CPU_ZERO(&set);
+		CPU_SET(cpu, &set);
+		sched_setaffinity(0, sizeof(set), &set);
+		call_getppid(10000);
+		if (cpu == 0)
+			ps_session_count(session, source, &first);
+	}
+	ps_session_count(session, source, &count);
+	sched_setaffinity(0, sizeof(before), &before);
+	ASSERT_EQ(first.enabled_ns, first.running_ns);
+	ASSERT_EQ(count.enabled_ns, count.running_ns);
+	close_session();
+}
+
+TEST(session, what_is_between_two_reads_is_never_covered_more_than_wholly)
+{
+	const struct ps_count before = { 10, 1000, 500, 1, true };
+	const struct ps_count later = { 30, 1600, 800, 5, true };
+	struct ps_count between = ps_count_between(&before, &later);
+	ASSERT_EQ(between.value, 20);
+	ASSERT_EQ(between.enabled_ns, 600);
+	ASSERT_EQ(between.running_ns, 300);
+	ASSERT_EQ(between.lost, 4);
+	ASSERT_TRUE(between.is_valid);
+	const struct ps_count shorter = { 10, 990, 500, 1, true };
+	between = ps_count_between(&before, &shorter);
+	ASSERT_EQ(between.enabled_ns, 0);
+	ASSERT_EQ(between.running_ns, 0);
+}
+
 TEST(session, a_filter_lets_through_what_it_says)
 {
 	clear_sources();

@@ -66,6 +66,11 @@ TEST(session, a_wrong_filter_is_refused_by_what_is_wrong)
 	check_filter("pid > 1 && pidd == 3", "unknown field pidd; did you mean pid");
 	check_filter("comm ~ \"a b\" && sag > 1", "unknown field sag");
 	check_filter("pid > 1)", "a parenthesis is closed that was not opened");
+	check_filter("pid > 1 ||", "|| joins two comparisons; one is missing");
+	check_filter("pid > 1 && (sig == 0 || )", "|| joins two comparisons; one is missing");
+	check_filter("&& pid > 1", "&& joins two comparisons; one is missing");
+	check_filter("pid > 1 || && sig == 0", "|| joins two comparisons; one is missing");
+	check_filter("pid > 1 sig == 0", "something follows a comparison; join two by && or ||");
 	check_filter("comm == 'x' && pid ~ 3", "the kernel refuses it");
 	check_filter("pid == -1", "an unsigned field with no negative number");
 	char text[8192];
@@ -74,6 +79,27 @@ TEST(session, a_wrong_filter_is_refused_by_what_is_wrong)
 	memset(text, ' ', 5000);
 	strcpy(text + 5000, "pid > 1");
 	check_filter(text, "it is longer than the 4095 bytes");
+}
+
+/** The caret below @filter stands at @column. */
+static void check_caret(const char *filter, int column)
+{
+	clear_sources();
+	struct ps_source *source = add_tracepoint("sys_enter_kill");
+	source->filter = (char *)filter;
+	struct ps_error *error = ps_filter_apply(source, -1);
+	char text[128];
+	snprintf(text, sizeof(text), "    %s\n    %*s^", filter, column, "");
+	ASSERT_STR_EQ(error->detail, text);
+	ps_error_destroy(error);
+	clear_sources();
+}
+
+TEST(session, a_wrong_filter_is_shown_with_its_place)
+{
+	errno = 0;
+	check_caret("pid > 1 ||", 8);
+	check_caret("(a == 1 && ) || b == 2", 8);
 }
 
 TEST(session, a_thread_that_has_ended_is_an_error_in_words)

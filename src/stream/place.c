@@ -36,8 +36,10 @@ static void plan_threads(const struct ps_target *target, struct ps_places *place
 
 static bool needs_cpus(const struct ps_target *target, const struct ps_source_list *sources)
 {
+	if (target->kind != PS_TARGET_THREADS || target->is_cpu_list)
+		return true;
 	// The kernel refuses to map the ring of an inherited event without a CPU: every child would write into it.
-	if (target->kind != PS_TARGET_THREADS || target->inherit || target->inherit_threads)
+	if (target->inherit || target->inherit_threads)
 		return true;
 	// An event of one CPU cannot write into the ring of one of any.
 	for (size_t i = 0; i < sources->nr_sources; i++) {

@@ -296,6 +296,41 @@ TEST(session, coverage_of_threads_on_cpus_is_of_the_time_on_each)
 	clear_sources();
 }
 
+static void pin_to(int cpu)
+{
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+TEST(session, a_cpu_list_holds_for_threads_too)
+{
+	clear_sources();
+	struct ps_source *source = add_tracepoint("sys_enter_getppid");
+	struct ps_target target = own_thread();
+	int cpus[] = { 1 };
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		skip();
+	target.cpus = cpus;
+	target.is_cpu_list = true;
+	cpu_set_t before;
+	sched_getaffinity(0, sizeof(before), &before);
+	open_session(&target, 0);
+	ASSERT_OK(ps_session_enable(session));
+	pin_to(0);
+	call_getppid(50);
+	pin_to(1);
+	call_getppid(7);
+	sched_setaffinity(0, sizeof(before), &before);
+	drain();
+	ASSERT_EQ(tally.nr_samples, 7);
+	struct ps_count count;
+	ps_session_count(session, source, &count);
+	ASSERT_EQ(count.value, 7);
+	close_session();
+}
+
 TEST(session, a_thread_that_changes_its_cpu_is_covered_wholly)
 {
 	clear_sources();
@@ -308,15 +343,13 @@ TEST(session, a_thread_that_changes_its_cpu_is_covered_wholly)
 	target.cpus = cpus;
 	target.nr_cpus = 2;
 	target.inherit = true;
-	cpu_set_t before, set;
+	cpu_set_t before;
 	sched_getaffinity(0, sizeof(before), &before);
 	open_session(&target, 0);
 	ASSERT_OK(ps_session_enable(session));
 	struct ps_count first, count;
 	for (int cpu = 0; cpu < 2; cpu++) {
-		CPU_ZERO(&set);
-		CPU_SET(cpu, &set);
-		sched_setaffinity(0, sizeof(set), &set);
+		pin_to(cpu);
 		call_getppid(10000);
 		if (cpu == 0)
 			ps_session_count(session, source, &first);

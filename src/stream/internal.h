@@ -46,6 +46,9 @@ struct ps_attr_context {
 struct perf_event_attr ps_attr_prepare(const struct perf_event_attr *attr, bool is_sampling,
 				       bool is_leader, const struct ps_attr_context *context);
 
+/** Whether only the kernel makes @attr's events: without the kernel it would read 0 for ever, so it is never excluded. */
+bool ps_attr_is_kernel_only(const struct perf_event_attr *attr);
+
 /** The attr of the session's own event, which owns the rings and tells of names, births and deaths (@want_tasks). */
 struct perf_event_attr ps_attr_side_band(bool want_tasks, const struct ps_attr_context *context);
 

@@ -66,6 +66,18 @@ static struct ps_error *mark_missing(const struct ps_session *session, struct ps
 	return report_missing(session, source);
 }
 
+/** Whether @source was to exclude the kernel, which it cannot, and this user may not include it. */
+static bool is_kernel_refused(const struct ps_source *source, int os_errno, const char **ret_reason)
+{
+	if (!source->attr.exclude_kernel || !ps_attr_is_kernel_only(&source->attr))
+		return false;
+	if (os_errno != EACCES && os_errno != EPERM)
+		return false;
+	*ret_reason = "only the kernel makes it, and that this user may not count (needs "
+		      "CAP_PERFMON or sysctl kernel.perf_event_paranoid=1)";
+	return true;
+}
+
 /** Which CPUs a source is restricted to. */
 struct cpu_list {
 	int *cpus; // NULL: none in particular
@@ -114,6 +126,7 @@ static struct ps_error *open_places(struct ps_session *session, struct ps_source
 		int status = ps_stream_open(session, source, &attr, place, leader);
 		// A counter may be there on some CPUs only.
 		if (status < 0 && (ps_place_is_gone(place, -status) ||
+				   is_kernel_refused(source, -status, &reason) ||
 				   ps_refusal_is_missing(-status, &attr, &reason, &nearest)))
 			continue;
 		if (status < 0)

@@ -67,6 +67,15 @@ struct ps_error *ps_places_plan(const struct ps_target *target,
 	return NULL;
 }
 
+bool ps_attr_is_kernel_only(const struct perf_event_attr *attr)
+{
+	if (attr->type != PERF_TYPE_SOFTWARE)
+		return false;
+	return attr->config == PERF_COUNT_SW_CONTEXT_SWITCHES ||
+	       attr->config == PERF_COUNT_SW_CPU_MIGRATIONS ||
+	       attr->config == PERF_COUNT_SW_CGROUP_SWITCHES;
+}
+
 struct perf_event_attr ps_attr_prepare(const struct perf_event_attr *attr, bool is_sampling,
 				       bool is_leader, const struct ps_attr_context *context)
 {
@@ -74,6 +83,8 @@ struct perf_event_attr ps_attr_prepare(const struct perf_event_attr *attr, bool 
 	bool is_workload =
 		context->target->is_workload && context->target->kind == PS_TARGET_THREADS;
 	prepared.size = sizeof(prepared);
+	if (ps_attr_is_kernel_only(attr))
+		prepared.exclude_kernel = 0;
 	prepared.read_format |=
 		PERF_FORMAT_ID | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 	if (context->has_lost_count)

@@ -109,7 +109,7 @@ static struct ps_error *permission_error(int os_errno, const char *where,
 				       where);
 	if (paranoid > allowed) {
 		const char *without_kernel =
-			allowed == 1 && paranoid == 2
+			allowed == 1 && paranoid == 2 && !ps_attr_is_kernel_only(attr)
 				? ", or :u behind the event, without the kernel"
 				: "";
 		return ps_error_format(PS_ERROR_PERMISSION,

@@ -331,6 +331,25 @@ TEST(session, a_cpu_list_holds_for_threads_too)
 	close_session();
 }
 
+TEST(session, what_the_kernel_alone_makes_is_counted_in_the_kernel)
+{
+	clear_sources();
+	struct ps_source *source = add_source("context-switches", PERF_TYPE_SOFTWARE,
+					      PERF_COUNT_SW_CONTEXT_SWITCHES);
+	source->attr.exclude_kernel = 1;
+	struct ps_target target = own_thread();
+	open_session(&target, 0);
+	ASSERT_OK(ps_session_enable(session));
+	for (int i = 0; i < 5; i++)
+		usleep(1000);
+	ps_session_disable(session);
+	struct ps_count count;
+	ps_session_count(session, source, &count);
+	// Each sleep is a switch; on a busy machine there are others.
+	ASSERT_TRUE(count.value >= 5);
+	close_session();
+}
+
 TEST(session, a_thread_that_changes_its_cpu_is_covered_wholly)
 {
 	clear_sources();

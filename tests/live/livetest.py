@@ -8,13 +8,17 @@
             self.assertEqual(run.json, [{"n": 1000}])
 """
 
+import fcntl
 import functools
 import json
 import os
+import platform
+import re
 import shutil
 import signal
 import subprocess
 import tempfile
+import termios
 import time
 import unittest
 
@@ -27,6 +31,8 @@ TIMEOUT_S = 60
 
 # Numbers of the system calls in which a process waits for events: x86-64, and those common to all others.
 WAITING_CALLS = {"7", "22", "73", "232", "271", "281", "441"}
+
+READING_CALL = "0" if platform.machine() == "x86_64" else "63"
 
 
 class Run:
@@ -104,6 +110,60 @@ class Observer:
         self.process.communicate()
 
 
+class HeldLoad:
+    """A load that stops at each of its `wait` actions until `go`."""
+
+    def __init__(self, *arguments, command=None):
+        self.process = subprocess.Popen(command or [LOAD, *map(str, arguments)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE)
+        self.wait_until_held()
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def is_held(self):
+        """Whether it has taken what was written and waits for more."""
+        unread = fcntl.ioctl(self.process.stdin, termios.FIONREAD, b"\0" * 4)
+        with open(f"/proc/{self.pid}/syscall", encoding="ascii") as file:
+            words = file.read().split()
+        return unread == b"\0" * 4 and len(words) > 1 and words[:2] == [READING_CALL, "0x0"]
+
+    def wait_until_held(self, timeout_s=TIMEOUT_S):
+        end = time.monotonic() + timeout_s
+        while not self.is_held():
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise AssertionError(f"the load is not held; status {self.process.poll()}")
+            time.sleep(0.001)
+
+    def go(self):
+        """Let it go on, and wait until it is held again."""
+        self.process.stdin.write(b"\n")
+        self.process.stdin.flush()
+        self.wait_until_held()
+
+    def finish(self):
+        """Let it go on to its end."""
+        self.process.communicate(b"\n", timeout=TIMEOUT_S)
+
+    def status(self, file, name):
+        """The number that /proc/PID/FILE has behind @name."""
+        with open(f"/proc/{self.pid}/{file}", encoding="ascii") as lines:
+            return int(re.search(rf"^{name}:\s+(\d+)", lines.read(), re.M)[1])
+
+    def nr_faults(self):
+        with open(f"/proc/{self.pid}/stat", encoding="ascii") as file:
+            words = file.read().rsplit(")", 1)[1].split()
+        return int(words[7]) + int(words[9])
+
+    def nr_switches(self):
+        return self.status("status", "voluntary_ctxt_switches") + self.status("status", "nonvoluntary_ctxt_switches")
+
+    def close(self):
+        self.process.kill()
+        self.process.communicate()
+
+
 def run_load(*arguments, timeout_s=TIMEOUT_S):
     """Run the load program to its end; what it told, parsed: {"pid": ..., "actions": [...]}."""
     result = subprocess.run([LOAD, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
@@ -151,6 +211,12 @@ class LiveTestCase(unittest.TestCase):
         run.load = next((json.loads(line) for line in run.lines if line.startswith('{"pid": ') and '"actions": ' in line),
                         None)
         return run
+
+    def hold_load(self, *arguments, command=None):
+        """Start a load and return it once it stands at its first `wait`."""
+        load = HeldLoad(*arguments, command=command)
+        self.addCleanup(load.close)
+        return load
 
     def start_script(self, source, events, *options, args=(), **process):
         """Start a script on @events and return its Observer once all events are enabled."""

@@ -60,6 +60,9 @@ bool ps_dispatch_print_stat(struct ps_dispatch *dispatch);
 void ps_dispatch_set_print_stat(struct ps_dispatch *dispatch, void (*print)(void *argument),
 				void *argument);
 
+/** Write out what the script has printed so far. */
+void ps_dispatch_flush(struct ps_dispatch *dispatch);
+
 /** Call `__exit__`, once, then tell how many exceptions were counted. */
 void ps_dispatch_exit(struct ps_dispatch *dispatch);
 

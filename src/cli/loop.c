@@ -86,9 +86,11 @@ static void loop_wait(struct loop *loop, uint64_t wake_ns)
 		take_wake(loop, &events[i]);
 }
 
-static void reopen_output(const struct ps_output *output)
+static void reopen_output(const struct ps_loop_options *options)
 {
-	_cleanup_error_ struct ps_error *error = ps_output_reopen(output);
+	// What was printed before the signal belongs to the old file.
+	ps_dispatch_flush(options->dispatch);
+	_cleanup_error_ struct ps_error *error = ps_output_reopen(options->output);
 	if (error)
 		ps_log_error(PS_LOG_WARNING, ps_error_hint(error, "stdout stays where it was"));
 }
@@ -98,7 +100,7 @@ static void take_signals(struct loop *loop)
 	if (ps_signals_is_stopping())
 		loop_end(loop, PS_LOOP_SIGNALLED);
 	if (ps_signals_take_hangup())
-		reopen_output(loop->options->output);
+		reopen_output(loop->options);
 	if (ps_signals_take_print_stat() && !ps_dispatch_print_stat(loop->options->dispatch))
 		ps_usage_print(loop->options->meter);
 }

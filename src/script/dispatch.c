@@ -412,6 +412,11 @@ bool ps_dispatch_print_stat(struct ps_dispatch *dispatch)
 	return true;
 }
 
+void ps_dispatch_flush(struct ps_dispatch *dispatch)
+{
+	ps_policy_flush(&dispatch->policy);
+}
+
 void ps_dispatch_set_print_stat(struct ps_dispatch *dispatch, void (*print)(void *argument),
 				void *argument)
 {

@@ -2,6 +2,7 @@
 #include <perfscope/cli.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <perfscope/log.h>
 #include <perfscope/nearest.h>
 #include <perfscope/options.h>
@@ -56,6 +57,17 @@ static bool take_option(const char *name)
 	return true;
 }
 
+/** What is opened next must not become stdin, stdout or stderr, where messages and text would go into it. */
+static void fill_standard_descriptors(void)
+{
+	int fd;
+	do {
+		fd = open("/dev/null", O_RDWR);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd > STDERR_FILENO)
+		close(fd);
+}
+
 static void on_broken_pipe(int signal_number)
 {
 }
@@ -72,6 +84,7 @@ static int flush(int status)
 
 int main(int argc, char **argv)
 {
+	fill_standard_descriptors();
 	// A handler, as what is ignored would be inherited by programs that are started.
 	signal(SIGPIPE, on_broken_pipe);
 	if (argc < 2) {

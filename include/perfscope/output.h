@@ -20,7 +20,7 @@ struct ps_error *ps_output_reopen(const struct ps_output *output);
 
 void ps_output_close(struct ps_output *output);
 
-/** Write all of @text to stdout; false when it is closed or full, or a stop is requested while it waits. */
-bool ps_output_write(const char *text, size_t size);
+/** Write all of @text to stdout; *@ret is false when nobody reads it, or a stop is requested while it waits. */
+struct ps_error *ps_output_write(const char *text, size_t size, bool *ret);
 
 #endif

@@ -24,6 +24,7 @@ struct loop {
 	bool has_hangup;    // a ring has nobody left who writes it
 	bool is_ended;
 	enum ps_loop_end end;
+	struct ps_error *error; // that ended it
 };
 
 static void loop_end(struct loop *loop, enum ps_loop_end end)
@@ -108,9 +109,13 @@ static void take_signals(struct loop *loop)
 static void take_interval(struct loop *loop)
 {
 	const struct ps_loop_options *options = loop->options;
-	if (!options->summary)
+	if (!options->summary) {
 		ps_dispatch_interval(options->dispatch);
-	else if (!ps_summary_print(options->summary))
+		return;
+	}
+	bool is_read = false;
+	loop->error = ps_summary_print(options->summary, &is_read);
+	if (!is_read)
 		loop_end(loop, PS_LOOP_CLOSED);
 }
 
@@ -214,6 +219,7 @@ struct ps_error *ps_loop_run(const struct ps_loop_options *options, enum ps_loop
 	if (!error) {
 		loop_turns(&loop);
 		*ret = loop.end;
+		error = loop.error;
 	}
 	close(loop.epoll_fd);
 	return error;

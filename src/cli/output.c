@@ -44,17 +44,21 @@ void ps_output_close(struct ps_output *output)
 	output->path = NULL;
 }
 
-bool ps_output_write(const char *text, size_t size)
+struct ps_error *ps_output_write(const char *text, size_t size, bool *ret)
 {
+	*ret = false;
 	while (size) {
 		ssize_t written = write(STDOUT_FILENO, text, size);
 		// A reader that does not read must not keep us from stopping.
 		if (written < 0 && errno == EINTR && !ps_signals_is_stopping())
 			continue;
+		if (written < 0 && errno != EPIPE && errno != EINTR)
+			return ps_error_os(errno, "stdout");
 		if (written <= 0)
-			return false;
+			return NULL;
 		text += written;
 		size -= written;
 	}
-	return true;
+	*ret = true;
+	return NULL;
 }

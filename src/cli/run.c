@@ -224,15 +224,17 @@ static void stop_workload(struct run *run)
 }
 
 /** Disable the events and hand out what is left. */
-static void finish_events(struct run *run)
+static struct ps_error *finish_events(struct run *run)
 {
 	ps_session_disable(run->session);
 	stop_workload(run);
 	bool is_whole = run->end == PS_LOOP_EXITED || run->end == PS_LOOP_GONE;
 	ps_dispatch_drain(run->dispatch, is_whole ? DRAIN_WHOLE_NS : DRAIN_LIMIT_NS);
 	// The rest of the last interval, so that the tables add up to the whole.
+	bool is_read;
 	if (run->summary && run->end != PS_LOOP_CLOSED)
-		ps_summary_print(run->summary);
+		return ps_summary_print(run->summary, &is_read);
+	return NULL;
 }
 
 static void report(const struct run *run)
@@ -254,6 +256,19 @@ static void report(const struct run *run)
 		       (unsigned long long)merge.nr_bad, (unsigned long long)merge.nr_unknown);
 }
 
+/** From the first event to the last. */
+static struct ps_error *run_events(struct run *run)
+{
+	struct ps_error *error = begin_events(run);
+	if (!error)
+		error = run_loop(run);
+	struct ps_error *finish_error = finish_events(run);
+	if (!error)
+		return finish_error;
+	ps_error_destroy(finish_error);
+	return error;
+}
+
 /** The loaded script, from `__init__` to `__exit__`, which is called on every way out. */
 static struct ps_error *run_script(struct run *run)
 {
@@ -262,12 +277,8 @@ static struct ps_error *run_script(struct run *run)
 	ps_signals_set_phase(PS_PHASE_RUNNING, run->dispatch);
 	struct ps_error *error = NULL;
 	run->end = PS_LOOP_STOPPED;
-	if (ps_dispatch_init(run->dispatch) != PS_DISPATCH_STOP) {
-		error = begin_events(run);
-		if (!error)
-			error = run_loop(run);
-		finish_events(run);
-	}
+	if (ps_dispatch_init(run->dispatch) != PS_DISPATCH_STOP)
+		error = run_events(run);
 	ps_signals_set_phase(PS_PHASE_ENDING, NULL);
 	ps_dispatch_exit(run->dispatch);
 	ps_signals_set_phase(PS_PHASE_OURS, NULL);

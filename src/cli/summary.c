@@ -190,7 +190,7 @@ static bool title_is_due(struct ps_summary *summary, size_t nr)
 	return is_due;
 }
 
-bool ps_summary_print(struct ps_summary *summary)
+struct ps_error *ps_summary_print(struct ps_summary *summary, bool *ret)
 {
 	ps_session_read_lost(summary->session);
 	size_t nr = 0;
@@ -207,8 +207,9 @@ bool ps_summary_print(struct ps_summary *summary)
 	_cleanup_free_ char *text = NULL;
 	size_t size;
 	FILE *file = open_memstream(&text, &size);
+	*ret = true;
 	if (!file)
-		return true; // no memory for a table is no reason to end
+		return NULL; // no memory for a table is no reason to end
 	ps_summary_write(file, &header, summary->rows, nr);
-	return fclose(file) || ps_output_write(text, size);
+	return fclose(file) ? NULL : ps_output_write(text, size, ret);
 }

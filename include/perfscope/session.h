@@ -63,6 +63,12 @@ struct ps_error *ps_session_open(struct ps_source_list *sources, const struct ps
 				 struct ps_session **ret);
 void ps_session_destroy(struct ps_session *session);
 
+/**
+ * Let processes that are forked from now on read the records that are at hand, as the parent does; the rings themselves
+ * they cannot. For one session at a time, until it is destroyed.
+ */
+struct ps_error *ps_session_follow_forks(struct ps_session *session);
+
 struct ps_error *ps_session_enable(struct ps_session *session);
 void ps_session_disable(struct ps_session *session);
 

@@ -31,7 +31,7 @@ HEADERS = {
     "stream": "clock losses merge record ring session target",
     "count": "region",
     "python": "docstrings python python_types",
-    "script": "binding dispatch policy run_totals script",
+    "script": "binding child dispatch policy run_totals script",
     "cli": "cli deadline doctor list loop options output run signals summary user workload",
 }
 ROOM_OF_HEADER = {f"{name}.h": room for room, names in HEADERS.items() for name in names.split()}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <perfscope/run.h>
 
+#include <perfscope/child.h>
 #include <perfscope/deadline.h>
 #include <perfscope/log.h>
 #include <perfscope/loop.h>
@@ -107,6 +108,8 @@ static struct ps_error *open_session(struct run *run)
 	if (!error)
 		error = ps_tasks_create(&run->tasks);
 	if (!error)
+		error = ps_session_follow_forks(run->session);
+	if (!error)
 		ps_log(PS_LOG_INFO, "opened: events %zu, descriptors %zu, rings %zu",
 		       run->sources->nr_sources, run->session->nr_streams, run->session->nr_rings);
 	return error;
@@ -138,12 +141,16 @@ static struct ps_error *start_interp(struct run *run)
 static struct ps_error *import_script(struct run *run)
 {
 	ps_signals_set_phase(PS_PHASE_LOADING, NULL);
-	struct ps_error *error = NULL;
-	if (!ps_signals_is_stopping())
+	struct ps_error *error = ps_child_watch(NULL);
+	if (!error && !ps_signals_is_stopping())
 		error = ps_script_load(run->options->script[0], &run->script, &run->status);
 	ps_signals_set_phase(PS_PHASE_OURS, NULL);
 	run->is_loaded = !error && run->script;
-	return error;
+	if (!ps_child_is_here())
+		return error;
+	if (error)
+		ps_log_error(PS_LOG_ERROR, error);
+	ps_child_end(error ? 1 : run->status);
 }
 
 static struct ps_error *load_script(struct run *run)
@@ -310,6 +317,8 @@ static void destroy(struct run *run)
 		ps_signals_set_phase(PS_PHASE_LOADING,
 				     NULL); // atexit, and threads that are waited for
 		interp_status = ps_interp_finish();
+		if (ps_child_is_here()) // forked in atexit
+			_exit(interp_status);
 		ps_signals_set_phase(PS_PHASE_OURS, NULL);
 		ps_signals_claim(); // Python gave them back
 	}

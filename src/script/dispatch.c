@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <perfscope/binding.h>
+#include <perfscope/child.h>
 #include <perfscope/dispatch.h>
 #include <perfscope/log.h>
 #include <perfscope/losses.h>
@@ -108,6 +109,8 @@ struct ps_error *ps_dispatch_create(struct ps_session *session, struct ps_merge 
 		error = &ps_enomem;
 	if (!error)
 		error = bind_sources(dispatch);
+	if (!error)
+		error = ps_child_watch(&dispatch->is_stopped);
 	if (error) {
 		ps_dispatch_destroy(dispatch);
 		return error;
@@ -122,6 +125,7 @@ void ps_dispatch_destroy(struct ps_dispatch *dispatch)
 	if (!dispatch)
 		return;
 	ps_python_set_host(dispatch->script->perfscope, NULL);
+	ps_child_watch(NULL);
 	for (size_t i = 0; i < dispatch->nr_bindings; i++)
 		Py_XDECREF(dispatch->bindings[i].event_type);
 	free(dispatch->bindings);
@@ -148,6 +152,8 @@ static void leave_script(struct ps_dispatch *dispatch)
 	// An interrupt that came too late for the code it was meant for must not hit what is called next.
 	if (PS_UNLIKELY(dispatch->is_stopped) && PyErr_CheckSignals() < 0)
 		PyErr_Clear();
+	if (PS_UNLIKELY(ps_child_is_here()))
+		ps_child_end(ps_dispatch_status(dispatch));
 }
 
 /** Call the script's @which with @nr arguments; steals @argument, which may be NULL where @nr is 0. */

@@ -364,6 +364,7 @@ void ps_session_destroy(struct ps_session *session)
 		return;
 	struct ps_opened *opened = ps_opened_of(session);
 	ps_ids_deinit(session);
+	ps_session_forget_forks(session);
 	unmap_rings(session);
 	close_streams(session);
 	for (size_t i = 0; i < opened->places.nr_places; i++) {

@@ -50,6 +50,15 @@ struct ps_clock {
 /** The kind called @name ("monotonic", "perf", ...); PS_ERROR_USAGE with the names there are. */
 struct ps_error *ps_clock_parse(const char *name, enum ps_clock_kind *ret);
 
+/**
+ * The clock that records are timed by so that @kind can be shown: for events of any PMU the kernel takes only clocks that
+ * an NMI can read, so for the others it is CLOCK_MONOTONIC.
+ */
+enum ps_clock_kind ps_clock_of_records(enum ps_clock_kind kind);
+
+/** How far @kind is ahead of ps_clock_of_records(@kind) now, ns. */
+int64_t ps_clock_ahead_ns(enum ps_clock_kind kind);
+
 /** Make the clock readable and measure its offset from the wall clock. */
 struct ps_error *ps_clock_open(struct ps_clock *clock, enum ps_clock_kind kind);
 void ps_clock_close(struct ps_clock *clock);

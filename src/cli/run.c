@@ -71,7 +71,10 @@ static struct ps_error *resolve_target(struct run *run)
 /** How `_time` shows the session's clock: --clock-offset, --tsc. */
 static struct ps_error *set_time_view(struct run *run)
 {
-	struct ps_time_view view = { .offset_ns = run->options->clock_offset_ns };
+	// Measured once: a wall clock that is set later does not turn the order of times around.
+	struct ps_time_view view = {
+		.offset_ns = run->options->clock_offset_ns + ps_clock_ahead_ns(run->options->clock),
+	};
 	if (run->options->is_tsc) {
 		const struct perf_event_mmap_page *page =
 			run->session->nr_rings ? run->session->rings[0].page : NULL;
@@ -95,7 +98,7 @@ static struct ps_error *open_session(struct run *run)
 		.ring_bytes = options->ring_bytes,
 		.is_ring_bytes_given = options->ring_bytes != 0,
 		.watermark_percent = options->watermark_percent,
-		.clock = options->clock,
+		.clock = ps_clock_of_records(options->clock),
 		.strict = options->is_strict,
 		.want_tasks = true,
 	};

@@ -16,7 +16,7 @@
 #define PERF_PERIOD_NS 100000
 #define PERF_TIMEOUT_MS 2000
 
-// The wall clock is read between two readings of ours; the tightest of so many pairs counts.
+// Another clock is read between two readings of ours; the tightest of so many pairs counts.
 #define NR_SYNCS 5
 
 /** Names, and clock ids as both clock_gettime and perf_event_attr take them. */
@@ -51,6 +51,38 @@ static uint64_t read_clock_ns(clockid_t id)
 	struct timespec time;
 	clock_gettime(id, &time);
 	return time.tv_sec * UINT64_C(1000000000) + time.tv_nsec;
+}
+
+/** How far the clock @id is ahead of @clock now. */
+static int64_t measure_ahead_ns(const struct ps_clock *clock, clockid_t id)
+{
+	uint64_t least_width = UINT64_MAX;
+	int64_t ahead_ns = 0;
+	for (int i = 0; i < NR_SYNCS; i++) {
+		uint64_t before = ps_clock_now_ns(clock);
+		uint64_t other = read_clock_ns(id);
+		uint64_t width = ps_clock_now_ns(clock) - before;
+		if (width >= least_width)
+			continue;
+		least_width = width;
+		ahead_ns = other - (before + width / 2);
+	}
+	return ahead_ns;
+}
+
+enum ps_clock_kind ps_clock_of_records(enum ps_clock_kind kind)
+{
+	bool is_taken = kind == PS_CLOCK_MONOTONIC || kind == PS_CLOCK_MONOTONIC_RAW ||
+			kind == PS_CLOCK_PERF;
+	return is_taken ? kind : PS_CLOCK_MONOTONIC;
+}
+
+int64_t ps_clock_ahead_ns(enum ps_clock_kind kind)
+{
+	if (ps_clock_of_records(kind) == kind)
+		return 0;
+	struct ps_clock clock = { .kind = PS_CLOCK_MONOTONIC };
+	return measure_ahead_ns(&clock, clocks[kind].id);
 }
 
 /** The lowest CPU that is online; 0 where sysfs does not say. */
@@ -187,16 +219,6 @@ uint64_t ps_clock_now_ns(const struct ps_clock *clock)
 
 void ps_clock_sync(struct ps_clock *clock)
 {
-	uint64_t least_width = UINT64_MAX;
-	for (int i = 0; i < NR_SYNCS; i++) {
-		uint64_t before = ps_clock_now_ns(clock);
-		uint64_t realtime = read_clock_ns(CLOCK_REALTIME);
-		uint64_t width = ps_clock_now_ns(clock) - before;
-		if (width >= least_width)
-			continue;
-		least_width = width;
-		clock->realtime_offset_ns = realtime - (before + width / 2);
-	}
-	if (clock->kind == PS_CLOCK_REALTIME)
-		clock->realtime_offset_ns = 0;
+	clock->realtime_offset_ns =
+		clock->kind == PS_CLOCK_REALTIME ? 0 : measure_ahead_ns(clock, CLOCK_REALTIME);
 }

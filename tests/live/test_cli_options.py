@@ -147,6 +147,22 @@ class TestOptions(LiveTestCase):
         run = self.run_script(COUNT, GETPPID, "-m", "3", "-v", load=["getppid", "1"])
         self.assertIn("perfscope: -m: rounded up to 4 pages, a power of two", run.errors)
 
+    def test_time_is_that_of_each_clock(self):
+        source = '''
+import json, time
+def __sample__(event):
+    clocks = {name: getattr(time, "CLOCK_" + name.upper()) for name in NAMES}
+    print(json.dumps({name: time.clock_gettime_ns(id) - event._time for name, id in clocks.items()}))
+'''
+        names = ["monotonic", "monotonic_raw", "boottime", "realtime", "tai"]
+        source = source.replace("NAMES", repr(names))
+        # Some of these clocks show the same time here; each is within ten seconds of its own.
+        for name in names:
+            with self.subTest(clock=name):
+                run = self.run_script(source, GETPPID, f"--clock={name}", "-N", "1", load=["getppid", "1"])
+                self.assertEqual([run.status, run.stderr], [0, ""])
+                self.assertTrue(0 <= run.json[0][name] < 10**10, run.json)
+
     def test_clock_offset_is_added_to_the_time(self):
         source = "import time\ndef __sample__(event):\n    print('{\"d\": %d}' % (time.monotonic_ns() - event._time))\n"
         run = self.run_script(source, GETPPID, "--clock-offset", "-1000000000000", "-N", "1", load=["getppid", "1"])

@@ -147,6 +147,16 @@ static bool ensure_interrupt(const struct sigaction *before)
 	return result;
 }
 
+static struct ps_error *cannot_start(const PyStatus *status)
+{
+	struct ps_error *error = ps_error_format(
+		PS_ERROR_UNSUPPORTED, "start Python %s: %s%s%s", BUILT_WITH,
+		status->func ? status->func : "", status->func ? ": " : "",
+		status->err_msg ? status->err_msg : "it asked to exit");
+	const char *home = getenv("PYTHONHOME");
+	return home && *home ? ps_error_hint(error, "PYTHONHOME is %s: unset it", home) : error;
+}
+
 struct ps_error *ps_interp_start(int nr, char **arguments)
 {
 	struct ps_error *error = check_library();
@@ -162,9 +172,7 @@ struct ps_error *ps_interp_start(int nr, char **arguments)
 		return &ps_enomem;
 	PyStatus status = initialize(nr, arguments, venv_executable);
 	if (PyStatus_Exception(status))
-		return ps_error_format(PS_ERROR_UNSUPPORTED, "start Python %s: %s%s%s", BUILT_WITH,
-				       status.func ? status.func : "", status.func ? ": " : "",
-				       status.err_msg ? status.err_msg : "it asked to exit");
+		return cannot_start(&status);
 	if (!register_flush() || !ensure_interrupt(&interrupt))
 		return ps_python_take_error("start Python " BUILT_WITH);
 	return NULL;

@@ -3,11 +3,8 @@
 
 import os
 import random
-import re
 import resource
 import subprocess
-import sys
-import time
 import unittest
 
 from livetest import COMMAND, LOAD, LiveTestCase, skip_unless_root, skip_unless_tracepoints
@@ -66,6 +63,116 @@ class TestStandardStreams(ErrorTestCase):
             process.stdout.readline()
             process.stdout.close()
             self.assertEqual([process.wait(timeout=10), process.stderr.read()], [0, ""])
+
+
+class TestEnvironment(ErrorTestCase):
+    def run_as_nobody(self, *arguments, **options):
+        os.chmod(self.folder, 0o755)
+        return self.run_command(*arguments, user=65534, group=65534, extra_groups=[], **options)
+
+    def test_foreign_home_of_python_is_named(self):
+        run = self.run_command("python", "-e", "page-faults", "-p", str(os.getpid()), self.write("script.py", PASS),
+                               env=dict(os.environ, PYTHONHOME="/nowhere"))
+        self.assertEqual(run.status, 1)
+        self.assertRegex(run.errors[-1], r"^perfscope: start Python 3.*\(PYTHONHOME is /nowhere: unset it\)$")
+
+    def test_folder_that_is_no_tracefs_is_named(self):
+        run = self.run_command("python", "-e", GETPPID, self.write("script.py", PASS),
+                               env=dict(os.environ, PERFSCOPE_TRACEFS="/nowhere"))
+        self.assertEqual([run.status, run.stdout, run.errors],
+                         [1, "", ["perfscope: /nowhere/events: No such file or directory (PERFSCOPE_TRACEFS names this folder)"]])
+
+    @skip_unless_tracepoints
+    @skip_unless_root
+    def test_closed_tracefs_is_told_with_the_knob(self):
+        if os.stat("/sys/kernel/tracing").st_mode & 0o007:
+            self.skipTest("tracefs is open to everybody here")
+        script = self.write("script.py", PASS)
+        for arguments in ["python", "-e", GETPPID, script], ["python", "-e", GETPPID, script, "--run", "/bin/true"]:
+            run = self.run_as_nobody(*arguments)
+            self.assertEqual([run.status, run.stdout, len(run.errors)], [1, "", 1])
+            self.assertRegex(run.errors[0], r"^perfscope: tracefs at /sys/kernel/tracing: Permission denied \(run as root, or ")
+
+    @skip_unless_root
+    def test_closed_counters_are_told_with_the_knob(self):
+        with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as file:
+            level = int(file.read())
+        if level < 1:
+            self.skipTest(f"counters of all CPUs are open to everybody here (perf_event_paranoid is {level})")
+        run = self.run_as_nobody("python", "-e", "page-faults", self.write("script.py", PASS))
+        self.assertEqual([run.status, run.stdout, len(run.errors)], [1, "", 1])
+        self.assertRegex(run.errors[0], rf"^perfscope: open page-faults on cpu \d+: permission denied \(perf_event_paranoid "
+                                        rf"is {level}; needs CAP_PERFMON or root, or sysctl kernel.perf_event_paranoid=0\)$")
+
+    @skip_unless_root
+    def test_script_that_the_user_may_not_read_is_told(self):
+        script = self.write("script.py", PASS)
+        os.chmod(script, 0)
+        os.chmod(self.folder, 0o755)
+        for run in (self.run_as_nobody("python", "-e", "page-faults:u", script),
+                    self.run_command("python", "-e", "page-faults", "--user", "nobody", script)):
+            self.assertEqual([run.status, run.stdout, run.errors],
+                             [1, "", [f"perfscope: script {script}: Permission denied"]])
+
+    @skip_unless_tracepoints
+    def test_too_few_descriptors_are_told_with_the_limit(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24))
+
+        run = self.run_command("python", "-e", "syscalls:sys_enter_*", self.write("script.py", PASS), preexec_fn=limit)
+        self.assertEqual([run.status, run.stdout, len(run.errors)], [1, "", 1])
+        self.assertRegex(run.errors[0], r"^perfscope: open syscalls:sys_enter_\w+ on cpu \d+: too many open files "
+                                        r"\(RLIMIT_NOFILE is 24, these events need \d+; raise it with ulimit -n, or choose ")
+
+    def test_shebang_runs_the_script(self):
+        script = self.write("script", f"#!/usr/bin/env -S perfscope python -e page-faults:u -N 1\n"
+                                      "import sys\nprint(sys.argv[1:])\nsys.exit(5)\n")
+        os.chmod(script, 0o755)
+        path = os.pathsep.join([os.path.dirname(COMMAND), os.environ["PATH"]])
+        run = subprocess.run([script, "a", "--b"], env=dict(os.environ, PATH=path), capture_output=True, text=True,
+                             check=False, timeout=30)
+        self.assertEqual([run.returncode, run.stdout, run.stderr], [5, "['a', '--b']\n", ""])
+
+
+class TestBrokenSpecs(ErrorTestCase):
+    """Whatever stands behind -e ends in a list of events, or in one message with a caret where it is no list at all."""
+
+    SEEDS = ['sched:sched_switch/pid>1000 && comm~"ba*"/alias=x,stack/', "{cycles,page-faults}:u", "cpu-clock/freq=997,stack/",
+             "cpu/event=0x3c,umask=0/u", "r1a8", "mem:0x1000/8:rw", 'uprobe:f@"/usr/bin/x"/arg1>0/stack/', "kprobe:f+8 a=%di:u32",
+             "usdt:p:n@/bin/x", "profile/freq=997/", "sched:sched_*", "page-faults:u,sched:sched_wakeup//stack/"]
+    CHARACTERS = "/:,{}\"'\\@=*?[] \t\n%+-()&|!~0x\x01\x7f\u00ff\u20ac\udcff"
+
+    def mutate(self, text, random):
+        at, kind = random.randrange(len(text) + 1), random.randrange(5)
+        if kind == 0:
+            return text[:at] + random.choice(self.CHARACTERS) + text[at:]
+        if kind == 1:
+            return text[:at] + text[at + random.randrange(1, 6):]
+        if kind == 2:
+            return text[:at] + random.choice(self.SEEDS) + text[at:]
+        if kind == 3:
+            return text[:at] + text[at:] * random.randrange(1, 40)
+        return text[:at]
+
+    def test_any_text_ends_in_events_or_a_message(self):
+        generator = random.Random(1)
+        for _ in range(250):
+            text = generator.choice(self.SEEDS)
+            for _ in range(generator.randrange(1, 7)):
+                text = self.mutate(text, generator)
+            spec = os.fsencode(text)[:4096]
+            run = subprocess.run([COMMAND, "python", "-e", spec, "--help"], capture_output=True, check=False, timeout=20)
+            lines = run.stderr.splitlines()
+            with self.subTest(spec=spec):
+                self.assertIn(run.returncode, (0, 1, 2))
+                if run.returncode == 0:
+                    compile(run.stdout, "template", "exec")
+                    continue
+                self.assertEqual([run.stdout, lines[0][:11]], [b"", b"perfscope: "])
+                # The text and its caret are the only lines below a message.
+                others = [line for line in lines if not line.startswith(b"perfscope: ")]
+                self.assertIn(len(others), (0, 2))
+                self.assertTrue(not others or others[1].strip(b" ~") == b"^", others)
 
 
 if __name__ == "__main__":

@@ -214,7 +214,8 @@ class TestTime(LiveTestCase):
         time.sleep(0.3)  # the first looks come at shorter distances
         before = self.count_switches(observer.pid)
         time.sleep(1)
-        self.assertLessEqual(self.count_switches(observer.pid) - before, 12)
+        # About 11; a wake-up for each slack would be 200.
+        self.assertLessEqual(self.count_switches(observer.pid) - before, 25)
         observer.stop()
 
     def test_ring_whose_process_has_ended_does_not_keep_us_busy(self):

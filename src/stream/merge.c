@@ -33,6 +33,7 @@ struct ps_merge {
 	uint64_t future_ns; // a time above it is a glitch
 	uint64_t last_ns;   // the latest time handed out
 	uint64_t nr_late, nr_short, nr_unknown;
+	uint32_t first; // without order: the ring that the next round begins with
 	bool is_ordered;
 	bool is_flushed;
 };
@@ -150,7 +151,11 @@ static void current_retire(struct ps_merge *merge, bool has_record)
 static void heap_fill(struct ps_merge *merge)
 {
 	merge->nr_heap = 0;
-	for (uint32_t i = 0; i < merge->session->nr_rings; i++) {
+	uint32_t nr = merge->session->nr_rings;
+	// A round may be as short as one record: began each with the same ring, the others would get no turn.
+	uint32_t first = merge->is_ordered || !nr ? 0 : merge->first++ % nr;
+	for (uint32_t at = 0; at < nr; at++) {
+		uint32_t i = first + at < nr ? first + at : first + at - nr;
 		struct slot *slot = &merge->slots[i];
 		slot->nr_read = 0;
 		if (slot->record.header || slot_load(merge, slot))

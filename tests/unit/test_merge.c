@@ -335,6 +335,23 @@ TEST(merge, without_order_rings_take_turns_of_64)
 	close_merge();
 }
 
+TEST(merge, without_order_short_rounds_begin_with_each_ring_in_turn)
+{
+	open_merge(3, false);
+	for (uint32_t ring = 0; ring < 3; ring++) {
+		put(ring, 10);
+		put(ring, 20);
+	}
+	for (uint64_t time_ns = 10; time_ns <= 20; time_ns += 10) {
+		for (uint32_t ring = 0; ring < 3; ring++) {
+			ps_merge_begin(merge);
+			expect(ring, time_ns);
+			ps_merge_release(merge);
+		}
+	}
+	close_merge();
+}
+
 TEST(merge, a_session_without_rings_gives_nothing)
 {
 	open_merge(0, true);

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: MIT
 /**
- * The text of a format: what is checked before a parser sees it, and how its print format is taken apart.
+ * The text of a format: what is checked before a parser sees it.
  */
 #ifndef PERFSCOPE_FORMAT_TEXT_H
 #define PERFSCOPE_FORMAT_TEXT_H
 
-#include <perfscope/error.h>
-#include <stdbool.h>
+#include "span.h"
 
-/** A piece of a text, borrowed. */
-struct ps_span {
-	const char *start;
-	size_t size;
-};
+#include <perfscope/error.h>
 
 /** The two halves of a format text; both borrow from it. */
 struct ps_format_text {
@@ -23,47 +18,5 @@ struct ps_format_text {
 
 /** Check @text and split it. PS_ERROR_BAD_DATA names the line that is wrong. */
 struct ps_error *ps_format_text_split(struct ps_span text, struct ps_format_text *ret);
-
-/** One conversion of a print format: "%5d", "%.*s". */
-struct ps_conversion {
-	struct ps_span text;
-	bool is_joined;		  // nothing stands between the one before and this
-	bool is_string;		  // %s
-	const char *pointer_kind; // what follows %p in the text, NULL: no pointer
-	char length[3];		  // "", "hh", "h", "l", "ll", "z"
-	struct ps_span star;	  // the argument of '*'; empty: none
-	struct ps_span value;	  // the argument that is shown
-};
-
-struct ps_print_text {
-	struct ps_conversion *conversions; // owned
-	size_t nr_conversions;
-};
-
-/**
- * Take the print format @print apart: `"...", argument, ...`.
- *
- * False where it is none, where arguments and conversions do not match, or where a conversion is one that
- * libtraceevent shows otherwise than the kernel.
- */
-bool ps_print_text_parse(struct ps_span print, struct ps_print_text *ret);
-void ps_print_text_deinit(struct ps_print_text *print);
-
-/**
- * @print, of which @parts are the parts, with the conversions that libtraceevent shows otherwise than the kernel
- * replaced by ones that come out the same. The caller frees it; NULL: no memory.
- */
-char *ps_print_text_translate(struct ps_span print, const struct ps_print_text *parts);
-
-/**
- * The part of @print that shows the field @name alone, as a print format: the first run of conversions, with nothing
- * between them, whose arguments read this field and no other; one with a text (%s) goes before one with a number.
- *
- * The caller frees it; NULL: there is none.
- */
-char *ps_print_text_of_field(struct ps_span print, const char *name);
-
-/** Whether @print shows the field @name as a bitmap. */
-bool ps_span_shows_bitmap(struct ps_span print, const char *name);
 
 #endif

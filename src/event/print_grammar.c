@@ -2,6 +2,8 @@
 #include "print_grammar.h"
 
 #include <ctype.h>
+#include <perfscope/cleanup.h>
+#include <stdlib.h>
 #include <string.h>
 
 /*

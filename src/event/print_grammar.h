@@ -5,7 +5,7 @@
 #ifndef PERFSCOPE_PRINT_GRAMMAR_H
 #define PERFSCOPE_PRINT_GRAMMAR_H
 
-#include "format_text.h"
+#include "span.h"
 
 #include <perfscope/field.h>
 

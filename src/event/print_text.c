@@ -69,6 +69,35 @@ static void take_length(struct ps_span *rest, char length[3])
 	}
 }
 
+/** What is left of "%#08llx" behind its flags and its width. */
+struct prefixed {
+	unsigned int width; // 0: none
+	struct ps_span rest;
+};
+
+static bool has_prefix(struct ps_span text)
+{
+	return memchr(text.start, '#', text.size);
+}
+
+/**
+ * Take the conversion @text apart, which has a '#'.
+ *
+ * False where it is not a number in hexadecimal or octal, or is filled up by spaces: no kernel has such.
+ */
+static bool split_prefixed(struct ps_span text, struct prefixed *ret)
+{
+	bool is_filled_by_zeros = false;
+	ret->width = 0;
+	ret->rest = text;
+	ps_span_skip(&ret->rest, 1);
+	for (; strchr("#0", ret->rest.start[0]); ps_span_skip(&ret->rest, 1))
+		is_filled_by_zeros |= ret->rest.start[0] == '0';
+	bool has_width = ps_span_take_number(&ret->rest, 999, &ret->width);
+	return has_width == is_filled_by_zeros && strchr("hlzxXo", ret->rest.start[0]) &&
+	       strchr("xXo", text.start[text.size - 1]);
+}
+
 /** Take the conversion at the start of @rest. A star is only known before the 's' of "%.*s". */
 static bool take_conversion(struct ps_span *rest, struct ps_conversion *ret, bool *has_star)
 {
@@ -94,7 +123,8 @@ static bool take_conversion(struct ps_span *rest, struct ps_conversion *ret, boo
 	if (*has_star && kind != 's')
 		return false;
 	ret->text = (struct ps_span){ start, rest->start - start };
-	return true;
+	struct prefixed prefixed;
+	return !has_prefix(ret->text) || split_prefixed(ret->text, &prefixed);
 }
 
 static bool print_text_append(struct ps_print_text *print, const struct ps_conversion *conversion)
@@ -170,13 +200,26 @@ void ps_print_text_deinit(struct ps_print_text *print)
 	*print = (struct ps_print_text){ 0 };
 }
 
+static void write_prefixed(FILE *stream, const struct prefixed *prefixed, char kind)
+{
+	fprintf(stream, "0%c%%", kind);
+	if (prefixed->width > 2)
+		fprintf(stream, "0%u", prefixed->width - 2);
+	fwrite(prefixed->rest.start, 1, prefixed->rest.size, stream);
+}
+
 /** Write @conversion as libtraceevent shows what the kernel means by it. */
 static void write_conversion(FILE *stream, const struct ps_conversion *conversion)
 {
 	struct ps_span text = conversion->text;
+	char kind = text.start[text.size - 1];
+	struct prefixed prefixed;
 	// It would write (nil) and 0x..., the kernel has all digits and no more.
 	if (ps_span_is(text, "%p"))
 		fputs("%016lx", stream);
+	// It would leave out the 0x before 0, as C does; the kernel has it there too, inside the width.
+	else if (has_prefix(text) && kind != 'o' && split_prefixed(text, &prefixed))
+		write_prefixed(stream, &prefixed, kind);
 	else
 		fprintf(stream, "%.*s", (int)text.size, text.start);
 }

@@ -363,6 +363,17 @@ TEST(format, sizes_and_pointers_are_printed_whole)
 	ps_format_destroy(format);
 }
 
+TEST(format, a_zero_has_its_prefix_as_in_the_kernel)
+{
+	struct ps_format *format = parse(FORMAT(FIELD("int it", 8, 4, 1),
+						"\"%#x %#X %#o %#08x %#010lx\", REC->it, REC->it, "
+						"REC->it, REC->it, (unsigned long)REC->it"));
+	const uint8_t zero[12] = { 0 }, ten[12] = { [8] = 10 };
+	assert_print(format, zero, sizeof(zero), "0x0 0X0 0 0x000000 0x00000000");
+	assert_print(format, ten, sizeof(ten), "0xa 0XA 012 0x00000a 0x0000000a");
+	ps_format_destroy(format);
+}
+
 /** What libtraceevent would show otherwise than the kernel is not shown. */
 static void assert_unprintable(const char *fields, const char *print)
 {
@@ -387,6 +398,8 @@ TEST(format, what_would_be_printed_wrong_is_not_printed)
 	assert_unprintable(FIELD("u32 it", 8, 4, 0),
 			   "\"%s\", __print_symbolic(REC->it, { UNKNOWN_NAME, \"one\" })");
 	assert_unprintable(number, "\"%c\", REC->it");
+	assert_unprintable(number, "\"%#8x\", REC->it");
+	assert_unprintable(number, "\"%#.3x\", REC->it");
 	assert_unprintable(number, "\"%d\", UNKNOWN_NAME");
 	assert_unprintable(number, "\"%d\", REC->nothing");
 	assert_unprintable(number, "\"%d\"");

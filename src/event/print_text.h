@@ -41,6 +41,13 @@ void ps_print_text_deinit(struct ps_print_text *print);
 char *ps_print_text_translate(struct ps_span print, const struct ps_print_text *parts);
 
 /**
+ * @print with the numbers of the kernel's enumerators in the place of their names, where there are names.
+ *
+ * A name that is not known stays. The caller frees it; NULL: no memory.
+ */
+char *ps_print_text_number(struct ps_span print);
+
+/**
  * The part of @print that shows the field @name alone, as a print format: the first run of conversions, with nothing
  * between them, whose arguments read this field and no other; one with a text (%s) goes before one with a number.
  *

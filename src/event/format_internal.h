@@ -21,6 +21,7 @@ struct ps_printer {
 	bool is_usable;		// false: libtraceevent would show something else than the kernel
 	bool *must_be_positive; // by field: it is read as if it were unsigned
 	bool *is_length;	// by field: counts bytes of the record
+	bool *is_shift;		// by field: 1 is shifted by so many bits
 };
 
 struct ps_symbolic;

@@ -49,7 +49,8 @@ struct ps_printer *ps_printer_create(const struct ps_format *format, struct ps_s
 		return NULL;
 	printer->must_be_positive = calloc(format->nr_fields + 1, sizeof(bool));
 	printer->is_length = calloc(format->nr_fields + 1, sizeof(bool));
-	if (!printer->must_be_positive || !printer->is_length) {
+	printer->is_shift = calloc(format->nr_fields + 1, sizeof(bool));
+	if (!printer->must_be_positive || !printer->is_length || !printer->is_shift) {
 		ps_printer_destroy(printer);
 		return NULL;
 	}
@@ -68,6 +69,8 @@ static bool is_printable(const struct ps_printer *printer, const struct ps_forma
 		if (printer->must_be_positive[i] && value.i64 < 0)
 			return false;
 		if (printer->is_length[i] && value.u64 > raw.size)
+			return false;
+		if (printer->is_shift[i] && value.u64 >= 31)
 			return false;
 	}
 	return true;
@@ -114,5 +117,6 @@ void ps_printer_destroy(struct ps_printer *printer)
 		tep_free(printer->tep);
 	free(printer->must_be_positive);
 	free(printer->is_length);
+	free(printer->is_shift);
 	free(printer);
 }

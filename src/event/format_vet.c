@@ -104,6 +104,18 @@ static bool vet_both(struct vetting *vetting, const struct tep_print_arg_op *op,
 	       vet_number(vetting, op->right, right_width);
 }
 
+/** `1 << REC->bit`: no more than an int has, so that it is the same in any width. */
+static bool vet_shift(struct vetting *vetting, const struct tep_print_arg *bit)
+{
+	if (is_number(bit))
+		return number_of(bit) < 64;
+	const struct ps_field *field = field_of(vetting, bit);
+	if (!field || field->kind != PS_FIELD_INT)
+		return false;
+	vetting->printer->is_shift[field - vetting->format->fields] = true;
+	return true;
+}
+
 static bool vet_op(struct vetting *vetting, const struct tep_print_arg_op *op, unsigned int width)
 {
 	if (!op->left || !op->right)
@@ -120,6 +132,8 @@ static bool vet_op(struct vetting *vetting, const struct tep_print_arg_op *op, u
 	if (!strcmp(op->op, "/") || !strcmp(op->op, "%"))
 		return is_number(op->right) && number_of(op->right) &&
 		       vet_number(vetting, op->left, EXACT_NUMBER);
+	if (!strcmp(op->op, "<<") && is_number(op->left) && number_of(op->left) == 1)
+		return vet_shift(vetting, op->right);
 	if (!strcmp(op->op, "<<"))
 		return is_number(op->right) && number_of(op->right) < 64 &&
 		       vet_number(vetting, op->left, width);

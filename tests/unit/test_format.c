@@ -374,6 +374,21 @@ TEST(format, a_zero_has_its_prefix_as_in_the_kernel)
 	ps_format_destroy(format);
 }
 
+TEST(format, a_bit_that_a_field_names_is_shown_as_far_as_an_int_has_it)
+{
+	struct ps_format *format = parse(
+		FORMAT(FIELD("u8 it", 8, 1, 0),
+		       "\"%d %s\", 1 << REC->it, __print_flags((1 << REC->it), \" | \", { 1 << 0, "
+		       "\"REALTIME\" }, { 1 << 1, \"BOOTTIME\" })"));
+	uint8_t raw[12] = { [8] = 1 };
+	assert_print(format, raw, sizeof(raw), "2 BOOTTIME");
+	raw[8] = 30;
+	assert_print(format, raw, sizeof(raw), "1073741824 0x40000000");
+	raw[8] = 31;
+	assert_print(format, raw, sizeof(raw), NULL);
+	ps_format_destroy(format);
+}
+
 /** What libtraceevent would show otherwise than the kernel is not shown. */
 static void assert_unprintable(const char *fields, const char *print)
 {

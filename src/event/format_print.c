@@ -24,10 +24,10 @@ static bool check_grammar(const struct ps_format *format, const struct ps_print_
 static bool printer_parse(struct ps_printer *printer, const struct ps_format *format,
 			  struct ps_span print)
 {
-	_cleanup_free_ char *numbered = ps_print_text_number(print);
-	if (!numbered)
+	_cleanup_free_ char *replaced = ps_print_text_replace(print);
+	if (!replaced)
 		return false;
-	print = (struct ps_span){ numbered, strlen(numbered) };
+	print = (struct ps_span){ replaced, strlen(replaced) };
 	struct ps_print_text parts;
 	if (!ps_print_text_parse(print, &parts))
 		return false;

@@ -41,11 +41,12 @@ void ps_print_text_deinit(struct ps_print_text *print);
 char *ps_print_text_translate(struct ps_span print, const struct ps_print_text *parts);
 
 /**
- * @print with the numbers of the kernel's enumerators in the place of their names, where there are names.
+ * @print with what libtraceevent cannot evaluate replaced by what is shown alike: the kernel's enumerators by their
+ * numbers, the NULL of a condition by its text.
  *
  * A name that is not known stays. The caller frees it; NULL: no memory.
  */
-char *ps_print_text_number(struct ps_span print);
+char *ps_print_text_replace(struct ps_span print);
 
 /**
  * The part of @print that shows the field @name alone, as a print format: the first run of conversions, with nothing

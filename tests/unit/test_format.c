@@ -389,6 +389,18 @@ TEST(format, a_bit_that_a_field_names_is_shown_as_far_as_an_int_has_it)
 	ps_format_destroy(format);
 }
 
+TEST(format, a_name_that_is_not_there_is_shown_by_its_length)
+{
+	struct ps_format *format =
+		parse(FORMAT(FIELD("int len", 8, 4, 1) FIELD("__data_loc char[] name", 12, 4, 0),
+			     "\"name %.*s.\", REC->len, REC->len ? __get_str(name) : ((void *)0)"));
+	uint8_t raw[20] = { [8] = 2, [12] = 16, 0, 4, 0, [16] = 'a', 'b', 'c', 0 };
+	assert_print(format, raw, sizeof(raw), "name ab.");
+	raw[8] = 0;
+	assert_print(format, raw, sizeof(raw), "name .");
+	ps_format_destroy(format);
+}
+
 /** What libtraceevent would show otherwise than the kernel is not shown. */
 static void assert_unprintable(const char *fields, const char *print)
 {

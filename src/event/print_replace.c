@@ -33,7 +33,16 @@ static void write_word(struct ps_span print, size_t at, struct ps_span word,
 		fwrite(word.start, 1, word.size, stream);
 }
 
-char *ps_print_text_number(struct ps_span print)
+/** Write what a condition chooses where it has no string: the kernel shows NULL as "(null)", cut by a precision. */
+static bool write_null(struct ps_span *rest, FILE *stream)
+{
+	if (!ps_span_take(rest, ": ((void *)0)"))
+		return false;
+	fputs(": \"(null)\"", stream);
+	return true;
+}
+
+char *ps_print_text_replace(struct ps_span print)
 {
 	_cleanup_kernel_enums_ struct ps_kernel_enums *enums = NULL;
 	char *text = NULL;
@@ -43,8 +52,12 @@ char *ps_print_text_number(struct ps_span print)
 		return NULL;
 	for (size_t at = 0; at < print.size;) {
 		size_t start = at;
-		struct ps_span word =
-			ps_span_word((struct ps_span){ print.start + at, print.size - at });
+		struct ps_span rest = { print.start + at, print.size - at };
+		if (write_null(&rest, stream)) {
+			at = rest.start - print.start;
+			continue;
+		}
+		struct ps_span word = ps_span_word(rest);
 		if (word.size) {
 			write_word(print, at, word, &enums, stream);
 			at += word.size;

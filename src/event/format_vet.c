@@ -32,8 +32,17 @@ static const struct ps_field *field_of(const struct vetting *vetting,
 	return at < 0 ? NULL : &vetting->format->fields[at];
 }
 
+/** @arg without the casts that ps_print_text_replace() puts in. */
+static const struct tep_print_arg *uncast(const struct tep_print_arg *arg)
+{
+	while (arg->type == TEP_PRINT_TYPE && !strcmp(arg->typecast.type, PS_PRINT_CAST))
+		arg = arg->typecast.item;
+	return arg;
+}
+
 static bool is_number(const struct tep_print_arg *arg)
 {
+	arg = uncast(arg);
 	if (arg->type != TEP_PRINT_ATOM || !isdigit((unsigned char)arg->atom.atom[0]))
 		return false;
 	char *end;
@@ -43,12 +52,15 @@ static bool is_number(const struct tep_print_arg *arg)
 
 static bool is_unsigned_long(const struct tep_print_arg *arg)
 {
-	return is_number(arg) && strpbrk(arg->atom.atom, "uU") && strpbrk(arg->atom.atom, "lL");
+	if (!is_number(arg))
+		return false;
+	const char *number = uncast(arg)->atom.atom;
+	return strpbrk(number, "uU") && strpbrk(number, "lL");
 }
 
 static unsigned long long number_of(const struct tep_print_arg *arg)
 {
-	return strtoull(arg->atom.atom, NULL, 0);
+	return strtoull(uncast(arg)->atom.atom, NULL, 0);
 }
 
 /** A signed field is read as if it were unsigned: where more than its own bytes count, it must not be negative. */
@@ -109,7 +121,7 @@ static bool vet_shift(struct vetting *vetting, const struct tep_print_arg *bit)
 {
 	if (is_number(bit))
 		return number_of(bit) < 64;
-	const struct ps_field *field = field_of(vetting, bit);
+	const struct ps_field *field = field_of(vetting, uncast(bit));
 	if (!field || field->kind != PS_FIELD_INT)
 		return false;
 	vetting->printer->is_shift[field - vetting->format->fields] = true;

@@ -262,29 +262,60 @@ static bool take_divisor(struct grammar *grammar)
 	return take_number(grammar) && strtoull(start, NULL, 0);
 }
 
-static bool take_operator(struct grammar *grammar)
+// How tight operators bind: * + << < == & | && ||.
+#define NR_LEVELS 9
+
+/** Take an operator: its level and its first letter. */
+static bool take_operator(struct grammar *grammar, unsigned int *ret_level, char *ret_letter)
 {
-	static const char *const operators[] = { "<<", ">>", "<=", ">=", "==", "!=",
-						 "&&", "||", "<",  ">",	 "&",  "|",
-						 "+",  "-",  "*",  "/",	 "%" };
+	static const struct {
+		const char *token;
+		unsigned int level;
+	} operators[] = {
+		{ "<<", 2 }, { ">>", 2 }, { "<=", 3 }, { ">=", 3 }, { "==", 4 }, { "!=", 4 },
+		{ "&&", 7 }, { "||", 8 }, { "<", 3 },  { ">", 3 },  { "&", 5 },	 { "|", 6 },
+		{ "+", 1 },  { "-", 1 },  { "*", 0 },  { "/", 0 },  { "%", 0 },
+	};
 	for (size_t i = 0; i < PS_ARRAY_SIZE(operators); i++) {
-		if (take(grammar, operators[i]))
+		if (take(grammar, operators[i].token)) {
+			*ret_level = operators[i].level;
+			*ret_letter = operators[i].token[0];
 			return true;
+		}
 	}
 	return false;
 }
 
+/**
+ * Whether `a FIRST (b NEXT c)` is `(a FIRST b) NEXT c`: libtraceevent takes operators of one level from the right.
+ */
+static bool is_associative(unsigned int level, char first, char next)
+{
+	switch (level) {
+	case 0:
+		return first == '*' && next == '*';
+	case 1:
+		return first == '+';
+	default:
+		return level >= 5;
+	}
+}
+
 static bool take_expression(struct grammar *grammar)
 {
-	unsigned int depth = grammar->depth;
+	unsigned int depth = grammar->depth, level;
+	char seen[NR_LEVELS] = { 0 }, letter;
 	if (grammar->depth++ == MAX_DEPTH)
 		return false;
-	bool is_taken = take_operand(grammar), is_more = is_taken;
-	while (is_taken && is_more) {
-		if (take(grammar, "/") || take(grammar, "%"))
-			is_taken = take_divisor(grammar);
-		else if ((is_more = take_operator(grammar)))
-			is_taken = take_operand(grammar);
+	bool is_taken = take_operand(grammar);
+	while (is_taken && take_operator(grammar, &level, &letter)) {
+		is_taken = (!seen[level] || is_associative(level, seen[level], letter)) &&
+			   (strchr("/%", letter) ? take_divisor(grammar) : take_operand(grammar));
+		// Looser than what stands before: that is whole, on its left.
+		memset(seen, 0, level);
+		// A minus stays the first of its level: what follows it is taken from it.
+		if (seen[level] != '-')
+			seen[level] = letter;
 	}
 	if (is_taken && take(grammar, "?"))
 		is_taken =

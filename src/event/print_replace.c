@@ -42,6 +42,21 @@ static bool write_null(struct ps_span *rest, FILE *stream)
 	return true;
 }
 
+/**
+ * Whether the bracket at @at of @print is the right side of an operator.
+ *
+ * libtraceevent 1.7.1 takes a bracket there apart where the operator inside binds less: `a & (b | c)` becomes
+ * `(a & b) | c`. It lets a cast alone.
+ */
+static bool is_right_side(struct ps_span print, size_t at)
+{
+	if (print.start[at] != '(')
+		return false;
+	while (at && print.start[at - 1] == ' ')
+		at--;
+	return at && strchr("&|+-*<>=", print.start[at - 1]);
+}
+
 char *ps_print_text_replace(struct ps_span print)
 {
 	_cleanup_kernel_enums_ struct ps_kernel_enums *enums = NULL;
@@ -63,6 +78,8 @@ char *ps_print_text_replace(struct ps_span print)
 			at += word.size;
 			continue;
 		}
+		if (is_right_side(print, at))
+			fputs("(" PS_PRINT_CAST ")", stream);
 		if (strchr("\"'", print.start[at]))
 			ps_span_skip_string(print, &at);
 		at++;

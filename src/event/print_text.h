@@ -40,9 +40,12 @@ void ps_print_text_deinit(struct ps_print_text *print);
  */
 char *ps_print_text_translate(struct ps_span print, const struct ps_print_text *parts);
 
+/** The type of a cast that changes nothing, which keeps libtraceevent from taking a bracket apart. */
+#define PS_PRINT_CAST "u64"
+
 /**
  * @print with what libtraceevent cannot evaluate replaced by what is shown alike: the kernel's enumerators by their
- * numbers, the NULL of a condition by its text.
+ * numbers, the NULL of a condition by its text, and a bracket to the right of an operator by a cast one.
  *
  * A name that is not known stays. The caller frees it; NULL: no memory.
  */

@@ -401,6 +401,24 @@ TEST(format, a_name_that_is_not_there_is_shown_by_its_length)
 	ps_format_destroy(format);
 }
 
+TEST(format, brackets_stay_together_behind_an_operator)
+{
+	struct ps_format *format = parse(FORMAT(
+		FIELD("u32 it", 8, 4, 0),
+		"\"%u %u %u %s\", REC->it & (0x10 | 0x20), REC->it * (1 + 2), 100 - (REC->it + 1) "
+		"+ 5, "
+		"__print_flags(REC->it & (0x10 | 0x20), \"|\", { 0x10, \"A\" }, { 0x20, \"B\" })"));
+	const uint8_t raw[12] = { [8] = 0x15 };
+	assert_print(format, raw, sizeof(raw), NULL);
+	ps_format_destroy(format);
+	format = parse(FORMAT(
+		FIELD("u32 it", 8, 4, 0),
+		"\"%u %u %u %s\", REC->it & (0x10 | 0x20), REC->it * (1 + 2), 100 - (REC->it + 1), "
+		"__print_flags(REC->it & (0x10 | 0x20), \"|\", { 0x10, \"A\" }, { 0x20, \"B\" })"));
+	assert_print(format, raw, sizeof(raw), "16 63 78 A");
+	ps_format_destroy(format);
+}
+
 /** What libtraceevent would show otherwise than the kernel is not shown. */
 static void assert_unprintable(const char *fields, const char *print)
 {
@@ -412,6 +430,24 @@ static void assert_unprintable(const char *fields, const char *print)
 	assert_print(format, raw, sizeof(raw), NULL);
 	ps_format_destroy(format);
 	free(text);
+}
+
+TEST(format, operators_that_would_be_taken_from_the_right_are_not_printed)
+{
+	static const char *const prints[] = {
+		"\"%u\", 9 - REC->it - 1",     "\"%u\", 9 - REC->it * 2 + 1",
+		"\"%u\", REC->it * 9 / 2",     "\"%u\", REC->it / 2 * 9",
+		"\"%u\", 1 << 2 << 3",	       "\"%u\", REC->it == 2 == 0",
+		"\"%u\", REC->it + 1 - 2 - 3",
+	};
+	for (size_t i = 0; i < PS_ARRAY_SIZE(prints); i++)
+		assert_unprintable(FIELD("u32 it", 8, 4, 0), prints[i]);
+	struct ps_format *format = parse(FORMAT(
+		FIELD("u32 it", 8, 4, 0),
+		"\"%u %u %u\", REC->it + 5 - 2, 2 * REC->it + 1, REC->it >= 1 && REC->it <= 8"));
+	const uint8_t raw[12] = { [8] = 4 };
+	assert_print(format, raw, sizeof(raw), "7 9 1");
+	ps_format_destroy(format);
 }
 
 TEST(format, what_would_be_printed_wrong_is_not_printed)

@@ -177,13 +177,18 @@ def __exit__(): print([int(ticks > 20)])
         self.assertTrue(run.json[0][0] >= 20, run.json)
 
     def test_handler_that_prints_and_traces_itself_is_stopped(self):
-        observer = self.start_script("def __sample__(event): print(event)\n" + EXIT, "raw_syscalls:*", "-o",
-                                     os.path.join(self.folder, "out"))
-        time.sleep(1)
+        path = self.write("out", "")
+        script = self.write("script.py", "def __sample__(event): print(event)\n" + EXIT)
+        observer = Observer(["python", "-e", "raw_syscalls:*", "-o", path, script])
+        self.addCleanup(observer.close)
+        while not os.stat(path).st_size:  # it may never wait for events
+            self.assertIsNone(observer.process.poll())
+            time.sleep(0.01)
+        time.sleep(0.5)
         start = time.monotonic()
         run = observer.stop()
         self.assertLess(time.monotonic() - start, 2)
-        with open(os.path.join(self.folder, "out"), encoding="utf-8", errors="surrogateescape") as file:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
             self.assertEqual([run.status, file.read().splitlines()[-1]], [0, '{"exit": 1}'])
 
     def stop_stuck(self, source, number):

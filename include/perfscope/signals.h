@@ -42,16 +42,10 @@ void ps_signals_clear(void);
 void ps_signals_yield(void);
 void ps_signals_claim(void);
 
-/**
- * Call before the interpreter is ended, which takes our handler of SIGINT away: wait for the second SIGINT of one
- * request, which timeout(1) sends to the group. It would end the process with another status.
- */
-void ps_signals_settle(void);
-
 /** What runs from now on; @dispatch is that of PS_PHASE_RUNNING, else NULL. */
 void ps_signals_set_phase(enum ps_signal_phase phase, struct ps_dispatch *dispatch);
 
-/** The program that is killed when a second SIGINT ends all at once; 0: none. */
+/** The program that is killed when a second request to stop ends all at once; 0: none. */
 void ps_signals_set_workload(pid_t pid);
 
 /** Whether a stop was requested. */

@@ -316,9 +316,8 @@ static void destroy(struct run *run)
 	ps_dispatch_destroy(run->dispatch);
 	ps_script_destroy(run->script);
 	if (run->has_interp) {
-		ps_signals_settle();
-		ps_signals_set_phase(PS_PHASE_LOADING,
-				     NULL); // atexit, and threads that are waited for
+		// atexit, and threads that are waited for
+		ps_signals_set_phase(PS_PHASE_LOADING, NULL);
 		interp_status = ps_interp_finish();
 		if (ps_child_is_here()) // forked in atexit
 			_exit(interp_status);

@@ -24,7 +24,7 @@ static volatile sig_atomic_t wants_hangup, wants_print_stat;
 static volatile pid_t workload;
 static struct ps_dispatch *volatile running;
 
-// Nearer than this to the first, a SIGINT is the same one: timeout(1) sends it to the process and to its group.
+// Nearer than this to the first, a signal is the same request: timeout(1) sends it to the process and to its group.
 #define SAME_REQUEST_NS 100000000ULL
 
 static void wake(void)
@@ -76,11 +76,11 @@ static void stop_running(struct ps_dispatch *dispatch)
 	set_grace_timer(PS_STOP_GRACE_NS);
 }
 
-static void request_stop(int signal_number)
+static void request_stop(void)
 {
 	uint64_t now_ns = ps_monotonic_ns();
-	if (stop_ns && signal_number == SIGINT && now_ns - stop_ns > SAME_REQUEST_NS)
-		end_at_once("perfscope: interrupted twice: ended at once, the rest is lost\n");
+	if (stop_ns && now_ns - stop_ns > SAME_REQUEST_NS)
+		end_at_once("perfscope: stopped twice: ended at once, the rest is lost\n");
 	if (!stop_ns)
 		stop_ns = now_ns;
 	wake();
@@ -94,7 +94,7 @@ static void on_stop(int signal_number)
 {
 	int saved_errno = errno;
 	if (!pass_to_child(signal_number))
-		request_stop(signal_number);
+		request_stop();
 	errno = saved_errno;
 }
 
@@ -244,16 +244,6 @@ void ps_signals_set_phase(enum ps_signal_phase next, struct ps_dispatch *dispatc
 void ps_signals_set_workload(pid_t pid)
 {
 	workload = pid;
-}
-
-// The two are sent one right after the other; how far they come apart is up to the scheduler.
-#define SETTLE_NS 20000000ULL
-
-void ps_signals_settle(void)
-{
-	uint64_t end_ns = stop_ns + SETTLE_NS;
-	while (stop_ns && ps_monotonic_ns() < end_ns)
-		usleep(1000);
 }
 
 bool ps_signals_is_stopping(void)

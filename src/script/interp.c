@@ -14,6 +14,7 @@
 #define BUILT_WITH STRING(PY_MAJOR_VERSION) "." STRING(PY_MINOR_VERSION)
 
 static int finish_status;
+static volatile sig_atomic_t is_ending; // no script code is left that could be interrupted
 
 const char *ps_interp_version(void)
 {
@@ -96,6 +97,31 @@ static void discard_stdout(void)
 		dup2(null, STDOUT_FILENO);
 }
 
+/**
+ * Take SIGINT from Python, which would give it its default back when it ends: one that comes late would then end the
+ * process. Ours stays as it is.
+ */
+static void disown_interrupt(void)
+{
+	sigset_t interrupt, before;
+	struct sigaction ours;
+	sigemptyset(&interrupt);
+	sigaddset(&interrupt, SIGINT);
+	pthread_sigmask(SIG_BLOCK, &interrupt, &before);
+	sigaction(SIGINT, NULL, &ours);
+	PyObject *signal = PyImport_ImportModule("_signal");
+	PyObject *handler = signal ? PyObject_GetAttrString(signal, "SIG_DFL") : NULL;
+	PyObject *result =
+		handler ? PyObject_CallMethod(signal, "signal", "iO", SIGINT, handler) : NULL;
+	PyErr_Clear(); // it stays Python's: as it would have been
+	Py_XDECREF(result);
+	Py_XDECREF(handler);
+	Py_XDECREF(signal);
+	sigaction(SIGINT, &ours, NULL);
+	is_ending = true;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 /** Registered with atexit before the script can register anything: runs last, all threads joined. */
 static PyObject *flush_at_exit(PyObject *self, PyObject *unused)
 {
@@ -113,6 +139,7 @@ static PyObject *flush_at_exit(PyObject *self, PyObject *unused)
 	}
 	if (!flush("stderr"))
 		PyErr_Clear();
+	disown_interrupt();
 	Py_RETURN_NONE;
 }
 
@@ -197,5 +224,6 @@ void ps_interp_acquire(void *state)
 
 void ps_interp_interrupt(void)
 {
-	PyErr_SetInterrupt();
+	if (!is_ending)
+		PyErr_SetInterrupt();
 }

@@ -94,12 +94,30 @@ class TestStop(LiveTestCase):
                          [1, [], ["perfscope: a handler did not return within 2 s of the request to stop: "
                                   "ended without __exit__"]])
 
-    def test_second_sigint_ends_at_once(self):
-        observer = self.start_script("import time\ndef __sample__(event): pass\ndef __exit__(): time.sleep(20)\n", GETPPID)
-        observer.process.send_signal(signal.SIGINT)
-        time.sleep(0.3)
-        run, _ = self.stop_in_time(observer, limit_s=0.3)
-        self.assertEqual([run.status, run.errors], [1, ["perfscope: interrupted twice: ended at once, the rest is lost"]])
+    def test_second_request_to_stop_ends_at_once(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(number):
+                observer = self.start_script("import time\ndef __sample__(event): pass\n"
+                                             "def __exit__(): time.sleep(20)\n", GETPPID)
+                observer.process.send_signal(signal.SIGTERM)
+                time.sleep(0.3)
+                run, _ = self.stop_in_time(observer, number, limit_s=0.3)
+                self.assertEqual([run.status, run.errors],
+                                 [1, ["perfscope: stopped twice: ended at once, the rest is lost"]])
+
+    def test_signal_while_python_ends_does_not_end_the_process(self):
+        source = """
+import atexit, os, signal, threading, time
+def __sample__(event): pass
+class Late:
+    def __del__(self, kill=os.kill, pid=os.getpid(), number=signal.SIGINT, sleep=time.sleep):
+        kill(pid, number)
+        sleep(0.01)
+late = Late()
+late.self = late  # a cycle: it goes when the interpreter does
+"""
+        run = self.run_script(source, GETPPID, "--duration", "0.05")
+        self.assertEqual([run.status, run.errors], [0, []])
 
     def test_two_signals_of_one_request_are_one(self):
         observer = self.start_script(COUNT, GETPPID, "-p", str(os.getpid()))

@@ -82,6 +82,7 @@ int ps_dispatch_status(const struct ps_dispatch *dispatch);
 struct ps_dispatch_counts {
 	uint64_t nr_events; // samples taken from the rings
 	uint64_t nr_lost;   // told so far
+	uint64_t nr_left;   // of those, still in the rings when the run had to end
 	uint64_t nr_raised; // exceptions of script code
 };
 struct ps_dispatch_counts ps_dispatch_counts(const struct ps_dispatch *dispatch);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/resource.h>
 
 struct ps_error ps_enomem = {
 	.kind = PS_ERROR_NO_MEMORY,
@@ -70,7 +71,12 @@ struct ps_error *ps_error_os(int os_errno, const char *format, ...)
 	char *message;
 	if (asprintf(&message, "%s: %s", text, strerror(os_errno)) < 0)
 		return &ps_enomem;
-	return error_create(kind_of_errno(os_errno), os_errno, message);
+	struct ps_error *error = error_create(kind_of_errno(os_errno), os_errno, message);
+	struct rlimit limit;
+	if (os_errno == EMFILE && !getrlimit(RLIMIT_NOFILE, &limit))
+		error = ps_error_hint(error, "the limit is %llu: raise it, ulimit -n",
+				      (unsigned long long)limit.rlim_cur);
+	return error;
 }
 
 /** Replace the message of @error by @message, which is taken over; NULL leaves it. */

@@ -252,11 +252,11 @@ static void report(const struct run *run)
 	struct ps_merge_counts merge = ps_merge_counts(run->merge);
 	struct ps_dispatch_counts dispatch = ps_dispatch_counts(run->dispatch);
 	ps_log(PS_LOG_INFO, "events taken: %llu", (unsigned long long)dispatch.nr_events);
-	if (dispatch.nr_lost)
+	if (dispatch.nr_lost > dispatch.nr_left)
 		ps_log(PS_LOG_WARNING,
 		       "%llu events lost, %llu taken: a larger -m, a filter or a faster handler "
 		       "helps",
-		       (unsigned long long)dispatch.nr_lost,
+		       (unsigned long long)(dispatch.nr_lost - dispatch.nr_left),
 		       (unsigned long long)dispatch.nr_events);
 	if (merge.nr_late)
 		ps_log(PS_LOG_WARNING, "%llu records came too late for their place in the order",

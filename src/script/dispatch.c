@@ -33,6 +33,7 @@ struct ps_dispatch {
 	struct binding *bindings; // by source index
 	size_t nr_bindings;
 	uint64_t max_events, nr_events;
+	uint64_t nr_left; // in the rings at the end
 	uint64_t budget; // events of the next turn
 	uint64_t synced_ns;
 	void (*print)(void *argument);
@@ -321,6 +322,7 @@ static void drop_records(struct ps_dispatch *dispatch)
 			nr++;
 		}
 	}
+	dispatch->nr_left = nr;
 	if (nr)
 		ps_log(PS_LOG_WARNING,
 		       "%llu events were still waiting when the run had to end; they count as lost",
@@ -464,5 +466,5 @@ int ps_dispatch_status(const struct ps_dispatch *dispatch)
 struct ps_dispatch_counts ps_dispatch_counts(const struct ps_dispatch *dispatch)
 {
 	return (struct ps_dispatch_counts){ dispatch->nr_events, dispatch->losses.nr_told,
-					    dispatch->policy.nr_raised };
+					    dispatch->nr_left, dispatch->policy.nr_raised };
 }

@@ -112,9 +112,7 @@ class TestLoss(LiveTestCase):
         run = observer.stop()
         result = self.assert_whole(run, 1000)
         self.assertEqual(run.errors, [
-            f"perfscope: {1000 - result['delivered']} events were still waiting when the run had to end; they count as lost",
-            f"perfscope: {1000 - result['delivered']} events lost, {result['delivered']} taken: a larger -m, a filter or a "
-            "faster handler helps"])
+            f"perfscope: {1000 - result['delivered']} events were still waiting when the run had to end; they count as lost"])
 
     def test_function_of_two_arguments(self):
         load = self.hold("+", "getppid", 1, "+", "wait")

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <perfscope/bytes.h>
 #include <perfscope/nearest.h>
+#include <stdio.h>
+#include <sys/resource.h>
 
 TEST(error, each_level_adds_one_clause)
 {
@@ -13,6 +15,20 @@ TEST(error, each_level_adds_one_clause)
 	ASSERT_STR_EQ(error->message, "cpu 3: open x: Permission denied (needs root)");
 	ASSERT_EQ(error->kind, PS_ERROR_PERMISSION);
 	ASSERT_EQ(error->os_errno, EACCES);
+	ps_error_destroy(error);
+}
+
+TEST(error, too_many_files_names_the_limit)
+{
+	struct rlimit limit;
+	char expected[128];
+	ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	snprintf(expected, sizeof(expected),
+		 "x: Too many open files (the limit is %llu: raise it, ulimit -n)",
+		 (unsigned long long)limit.rlim_cur);
+	struct ps_error *error = ps_error_os(EMFILE, "x");
+	ASSERT_STR_EQ(error->message, expected);
+	ASSERT_EQ(error->kind, PS_ERROR_LIMIT);
 	ps_error_destroy(error);
 }
 

@@ -74,22 +74,12 @@ struct ps_attribute {
 	Py_ssize_t slot; // -1: a method
 };
 
-/** How the integer of a slot is read where it has a fixed place; other slots are PS_LOAD_OTHER. */
-enum ps_loader_kind {
-	PS_LOAD_OTHER,
-	PS_LOAD_I8,
-	PS_LOAD_U8,
-	PS_LOAD_I16,
-	PS_LOAD_U16,
-	PS_LOAD_I32,
-	PS_LOAD_U32,
-	PS_LOAD_I64,
-	PS_LOAD_U64,
-};
-
+/** How the integer of a slot is read where it has a fixed place. */
 struct ps_loader {
-	uint8_t kind;	 // enum ps_loader_kind
-	bool is_in_raw;	 // offsets count from the raw data, else from the record
+	bool is_int;	// false: the slot is decoded by its kind
+	bool is_in_raw; // offset and end count from the raw data, else from the record
+	bool is_signed;
+	uint8_t shift; // 64 less the bits of the integer
 	uint32_t offset;
 	uint32_t end; // of the field
 };
@@ -164,6 +154,19 @@ PyObject *PerfEvent_decode_common(PerfEvent *self, enum ps_common_slot slot);
 
 /** One line as `print` shows it, without a newline. New reference. */
 PyObject *PerfEvent_line(PerfEvent *self, bool timestamp);
+
+/** An int, by the quicker of the two constructors where both take 64 bits. New reference. */
+static inline PyObject *ps_int_to_python(int64_t value)
+{
+	return sizeof(long) == sizeof(value) ? PyLong_FromLong((long)value) :
+					       PyLong_FromLongLong(value);
+}
+
+static inline PyObject *ps_unsigned_to_python(uint64_t value)
+{
+	return value <= INT64_MAX ? ps_int_to_python((int64_t)value) :
+				    PyLong_FromUnsignedLongLong(value);
+}
 
 /** A decoded value as a Python object. New reference. */
 PyObject *ps_value_to_python(const struct ps_value *value);

@@ -109,15 +109,23 @@ PyObject *PerfEvent_decode_common(PerfEvent *self, enum ps_common_slot slot)
 	EventType *type = self->type;
 	const struct ps_sample_layout *layout = &type->layout;
 	switch (slot) {
+	case PS_SLOT_PID:
+		return PyLong_FromLong((int32_t)read_u32(self, layout->tid));
+	case PS_SLOT_TID:
+		return PyLong_FromLong((int32_t)read_u32(self, layout->tid + 4));
+	case PS_SLOT_CPU:
+		return PyLong_FromUnsignedLong(read_u32(self, layout->cpu));
+	case PS_SLOT_PERIOD:
+		return ps_unsigned_to_python(read_u64(self, layout->period));
 	case PS_SLOT_TIME:
-		return PyLong_FromUnsignedLongLong(
+		return ps_unsigned_to_python(
 			ps_time_view(&type->time_view, read_u64(self, layout->time)));
 	case PS_SLOT_EVENT:
 		Py_INCREF(type->name);
 		return type->name;
 	case PS_SLOT_REALTIME:
-		return PyLong_FromUnsignedLongLong(read_u64(self, layout->time) +
-						   type->realtime_offset_ns);
+		return ps_unsigned_to_python(read_u64(self, layout->time) +
+					     type->realtime_offset_ns);
 	case PS_SLOT_COMM:
 		return decode_comm(self);
 	case PS_SLOT_CALLCHAIN:
@@ -126,10 +134,8 @@ PyObject *PerfEvent_decode_common(PerfEvent *self, enum ps_common_slot slot)
 		return decode_counters(self);
 	case PS_SLOT_RAW:
 		return decode_raw(self);
-	default:
-		break; // plain integers, which have loaders: the record is cut before them
+	case PS_NR_COMMON_SLOTS:
+		break;
 	}
-	PyErr_Format(ps_module_state(type->module)->decode_error,
-		     "%U: the record is cut before its field %s", type->name, ps_common_names[slot]);
-	return NULL;
+	Py_UNREACHABLE();
 }

@@ -197,47 +197,39 @@ static void fill_attributes(EventType *self, PyTypeObject *event_class)
 		add_attribute(self, name, -1);
 }
 
-static enum ps_loader_kind loader_kind(const struct ps_field *field)
+static struct ps_loader make_loader(uint32_t offset, uint32_t size, bool is_signed)
 {
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	if (field->kind != PS_FIELD_INT || field->place != PS_PLACE_FIXED ||
-	    field->element_size > field->size)
-		return PS_LOAD_OTHER;
-	switch (field->element_size) {
-	case 1:
-		return field->is_signed ? PS_LOAD_I8 : PS_LOAD_U8;
-	case 2:
-		return field->is_signed ? PS_LOAD_I16 : PS_LOAD_U16;
-	case 4:
-		return field->is_signed ? PS_LOAD_I32 : PS_LOAD_U32;
-	case 8:
-		return field->is_signed ? PS_LOAD_I64 : PS_LOAD_U64;
-	}
-#endif
-	return PS_LOAD_OTHER;
+	return (struct ps_loader){
+		.is_int = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+		.is_signed = is_signed,
+		.shift = 64 - 8 * size,
+		.offset = offset,
+		.end = offset + size,
+	};
 }
 
 /** The common fields that are plain integers in the record. */
 static void make_common_loaders(EventType *self)
 {
 	const struct ps_sample_layout *layout = &self->layout;
-	const struct {
-		enum ps_common_slot slot;
-		enum ps_loader_kind kind;
-		uint32_t offset, size;
-	} places[] = {
-		{ PS_SLOT_PID, PS_LOAD_I32, layout->tid, 4 },
-		{ PS_SLOT_TID, PS_LOAD_I32, layout->tid + 4, 4 },
-		{ PS_SLOT_TIME, PS_LOAD_U64, layout->time, 8 },
-		{ PS_SLOT_CPU, PS_LOAD_U32, layout->cpu, 4 },
-		{ PS_SLOT_PERIOD, PS_LOAD_U64, layout->period, 8 },
-	};
-	for (size_t i = 0; i < PS_ARRAY_SIZE(places); i++)
-		self->loaders[places[i].slot] =
-			(struct ps_loader){ places[i].kind, false, places[i].offset,
-					    places[i].offset + places[i].size };
-	if (self->time_view.is_tsc || self->time_view.offset_ns)
-		self->loaders[PS_SLOT_TIME].kind = PS_LOAD_OTHER;
+	self->loaders[PS_SLOT_PID] = make_loader(layout->tid, 4, true);
+	self->loaders[PS_SLOT_TID] = make_loader(layout->tid + 4, 4, true);
+	self->loaders[PS_SLOT_CPU] = make_loader(layout->cpu, 4, false);
+	self->loaders[PS_SLOT_PERIOD] = make_loader(layout->period, 8, false);
+	if (!self->time_view.is_tsc && !self->time_view.offset_ns)
+		self->loaders[PS_SLOT_TIME] = make_loader(layout->time, 8, false);
+}
+
+/** The loader of a field of the raw data. */
+static struct ps_loader make_field_loader(const struct ps_field *field)
+{
+	if (field->kind != PS_FIELD_INT || field->place != PS_PLACE_FIXED ||
+	    field->element_size > field->size)
+		return (struct ps_loader){ .is_int = false };
+	struct ps_loader loader = make_loader(field->offset, field->element_size, field->is_signed);
+	loader.is_in_raw = true;
+	loader.end = field->offset + field->size;
+	return loader;
 }
 
 static int make_loaders(EventType *self)
@@ -248,12 +240,8 @@ static int make_loaders(EventType *self)
 		return -1;
 	}
 	make_common_loaders(self);
-	for (size_t i = 0; i < self->schema->nr_fields; i++) {
-		const struct ps_field *field = &self->schema->fields[i];
-		self->loaders[PS_NR_COMMON_SLOTS + i] = (struct ps_loader){
-			loader_kind(field), true, field->offset, field->offset + field->size
-		};
-	}
+	for (size_t i = 0; i < self->schema->nr_fields; i++)
+		self->loaders[PS_NR_COMMON_SLOTS + i] = make_field_loader(&self->schema->fields[i]);
 	return 0;
 }
 

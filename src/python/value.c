@@ -14,19 +14,18 @@ static PyObject *element_to_python(const struct ps_value *value, size_t at)
 	case 2: {
 		uint16_t element;
 		memcpy(&element, data, sizeof(element));
-		return PyLong_FromLong(value->is_signed ? (long)(int16_t)element : (long)element);
+		return ps_int_to_python(value->is_signed ? (int16_t)element : element);
 	}
 	case 4: {
 		uint32_t element;
 		memcpy(&element, data, sizeof(element));
-		return PyLong_FromLongLong(value->is_signed ? (long long)(int32_t)element :
-							      (long long)element);
+		return ps_int_to_python(value->is_signed ? (int64_t)(int32_t)element : element);
 	}
 	default: {
 		uint64_t element;
 		memcpy(&element, data, sizeof(element));
-		return value->is_signed ? PyLong_FromLongLong((int64_t)element) :
-					  PyLong_FromUnsignedLongLong(element);
+		return value->is_signed ? ps_int_to_python((int64_t)element) :
+					  ps_unsigned_to_python(element);
 	}
 	}
 }
@@ -67,8 +66,8 @@ PyObject *ps_value_to_python(const struct ps_value *value)
 {
 	switch (value->kind) {
 	case PS_FIELD_INT:
-		return value->is_signed ? PyLong_FromLongLong(value->i64) :
-					  PyLong_FromUnsignedLongLong(value->u64);
+		return value->is_signed ? ps_int_to_python(value->i64) :
+					  ps_unsigned_to_python(value->u64);
 	case PS_FIELD_STRING:
 		return ps_text_to_python((const char *)value->bytes.data, value->bytes.size);
 	case PS_FIELD_BYTES:

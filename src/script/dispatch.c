@@ -196,7 +196,7 @@ static void call_lost(struct ps_dispatch *dispatch, const struct ps_loss *loss)
 	Py_XDECREF(result);
 }
 
-static void call_handler(struct ps_dispatch *dispatch, const struct binding *binding,
+static inline void call_handler(struct ps_dispatch *dispatch, const struct binding *binding,
 			 const struct ps_record *record)
 {
 	PyObject *arguments[2] = { NULL, ps_event_wrap(binding->event_type, record) };
@@ -213,7 +213,7 @@ static void call_handler(struct ps_dispatch *dispatch, const struct binding *bin
 	ps_event_release(arguments[1]);
 }
 
-static void take_sample(struct ps_dispatch *dispatch, const struct ps_record *record)
+static inline void take_sample(struct ps_dispatch *dispatch, const struct ps_record *record)
 {
 	struct ps_loss loss;
 	struct ps_stream *stream = record->stream;

@@ -122,7 +122,7 @@ static void limit_update(struct ps_merge *merge)
 }
 
 /** Step over the record handed out last, and read its ring's next one. False: none is left in it. */
-static inline bool current_step(struct ps_merge *merge)
+static inline __attribute__((always_inline)) bool current_step(struct ps_merge *merge)
 {
 	struct slot *slot = merge->current;
 	// Only now: the handler read the record in place.

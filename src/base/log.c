@@ -30,42 +30,61 @@ static void write_all(const char *text, size_t size)
 	}
 }
 
-/** Write "perfscope: @text" as one line in one write, control characters as \xNN. */
+/** A line that is put together without memory of the heap: what it tells may be that there is none. */
+struct line {
+	char bytes[4096];
+	size_t size;
+};
+
+static void line_flush(struct line *line)
+{
+	write_all(line->bytes, line->size);
+	line->size = 0;
+}
+
+static void line_add(struct line *line, const char *text)
+{
+	size_t length = strlen(text);
+	if (length > sizeof(line->bytes) - line->size)
+		line_flush(line);
+	memcpy(line->bytes + line->size, text, length);
+	line->size += length;
+}
+
+/** Write "perfscope: @text" as one line, in one write unless it is very long, control characters as \xNN. */
 static void write_line(const char *text)
 {
-	char *line = NULL;
-	size_t size = 0;
-	FILE *stream = open_memstream(&line, &size);
-	if (!stream)
-		return;
-	fputs("perfscope: ", stream);
+	struct line line;
+	line.size = 0;
+	line_add(&line, "perfscope: ");
 	for (; *text; text++) {
 		unsigned char c = *text;
+		char shown[sizeof("\\x00")] = { c };
 		if (c < 0x20 || c == 0x7f)
-			fprintf(stream, "\\x%02x", c);
-		else
-			putc(c, stream);
+			snprintf(shown, sizeof(shown), "\\x%02x", c);
+		line_add(&line, shown);
 	}
-	putc('\n', stream);
-	if (!fclose(stream))
-		write_all(line, size);
-	free(line);
+	line_add(&line, "\n");
+	line_flush(&line);
 }
 
 void ps_log(enum ps_log_level level, const char *format, ...)
 {
 	if (level > shown_level)
 		return;
-	_cleanup_free_ char *text = NULL;
-	va_list arguments;
+	char *text;
+	char start[512]; // of the message, for when there is no memory for all of it
+	va_list arguments, again;
 	va_start(arguments, format);
+	va_copy(again, arguments);
 	int length = vasprintf(&text, format, arguments);
+	if (length < 0)
+		vsnprintf(start, sizeof(start), format, again);
+	va_end(again);
 	va_end(arguments);
-	if (length < 0) {
-		text = NULL;
-		return;
-	}
-	write_line(text);
+	write_line(length < 0 ? start : text);
+	if (length >= 0)
+		free(text);
 }
 
 void ps_log_error(enum ps_log_level level, const struct ps_error *error)

@@ -116,6 +116,16 @@ def __exit__(): print([n + told, int(told > 0)])
         self.assertEqual([run.status, run.json, run.errors[0]],
                          [1, [[20000, 1]], "perfscope: __lost__ raised ZeroDivisionError: division by zero"])
 
+    def test_no_memory_is_told(self):
+        source = ("import resource\nkept = []\ndef __init__():\n"
+                  "    size = 4096 * int(open('/proc/self/statm').read().split()[0]) + (20 << 20)\n"
+                  "    resource.setrlimit(resource.RLIMIT_AS, (size, size))\n"
+                  "def __sample__(event): kept.append((event.to_dict(), str(event), event._raw * 100))\n")
+        run = self.run_script(source, GETPPID, load=["getppid", "20000"])
+        self.assertEqual(run.status, 1, run.stderr)
+        self.assertIn("perfscope: __sample__ raised MemoryError", run.errors)
+        self.assertRegex(run.errors[-1], r"^perfscope: the script raised \d+ exceptions; \d+ shown above$")
+
     def test_on_error_stop_ends_at_the_first(self):
         run = self.run_act("1 / 0", "sample", "--on-error=stop")
         self.assertEqual([run.status, run.json, run.errors[-1]],

@@ -81,8 +81,14 @@ static void loop_wait(struct loop *loop, uint64_t wake_ns)
 	void *state = ps_interp_release();
 	int nr = epoll_wait(loop->epoll_fd, events, MAX_EVENTS,
 			    wait_ms < INT_MAX ? (int)wait_ms : INT_MAX);
+	int wait_errno = errno;
 	ps_interp_acquire(state);
 	loop->has_full_ring = false;
+	if (nr < 0 && wait_errno != EINTR) {
+		loop->error = ps_error_hint(ps_error_os(wait_errno, "wait for events"),
+					    "did the script close descriptors that are not its own?");
+		loop_end(loop, PS_LOOP_STOPPED);
+	}
 	for (int i = 0; i < nr; i++)
 		take_wake(loop, &events[i]);
 }

@@ -126,6 +126,12 @@ def __exit__(): print([n + told, int(told > 0)])
         self.assertIn("perfscope: __sample__ raised MemoryError", run.errors)
         self.assertRegex(run.errors[-1], r"^perfscope: the script raised \d+ exceptions; \d+ shown above$")
 
+    def test_descriptors_closed_by_the_script_end_the_run(self):
+        source = PASS + "import os\ndef __interval__(): os.closerange(3, 1000)\n" + EXIT
+        run = self.run_script(source, GETPPID, "-i", "10", "--duration", "20", timeout_s=10)
+        self.assertEqual([run.status, run.json], [1, [{"exit": 1}]], run.stderr)
+        self.assertRegex(run.errors[-1], r"^perfscope: wait for events: Bad file descriptor \(did the script close ")
+
     def test_on_error_stop_ends_at_the_first(self):
         run = self.run_act("1 / 0", "sample", "--on-error=stop")
         self.assertEqual([run.status, run.json, run.errors[-1]],

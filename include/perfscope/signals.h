@@ -18,7 +18,10 @@ enum ps_signal_phase {
 /** Script code has so long to return before it gets a KeyboardInterrupt, and again for each further one. */
 #define PS_STOP_GRACE_NS 500000000ULL
 
-/** A handler that still runs so long after the request is ended with the process. */
+/**
+ * A handler that still runs so long after the request is ended with the process; in every phase, so is a write into a
+ * full pipe that nobody reads.
+ */
 #define PS_STOP_LIMIT_NS 1900000000ULL
 
 /**

@@ -2,8 +2,12 @@
 #include <perfscope/signals.h>
 
 #include <errno.h>
+#include <fcntl.h>
+#include <perfscope/cleanup.h>
 #include <perfscope/deadline.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -23,6 +27,8 @@ static volatile sig_atomic_t phase;
 static volatile sig_atomic_t wants_hangup, wants_print_stat;
 static volatile pid_t workload;
 static struct ps_dispatch *volatile running;
+static uint64_t written_bytes; // when is_output_stuck last looked
+static unsigned int nr_stuck;  // how often in a row nothing had been written since
 
 // Nearer than this to the first, a signal is the same request: timeout(1) sends it to the process and to its group.
 #define SAME_REQUEST_NS 100000000ULL
@@ -44,7 +50,10 @@ static void set_grace_timer(uint64_t ns)
 
 static void __attribute__((noreturn)) end_at_once(const char *message)
 {
-	ssize_t written = write(STDERR_FILENO, message, strlen(message));
+	struct pollfd pollfd = { .fd = STDERR_FILENO, .events = POLLOUT };
+	ssize_t written = 0;
+	if (poll(&pollfd, 1, 0) == 1) // full, it would block
+		written = write(STDERR_FILENO, message, strlen(message));
 	(void)written; // there is nowhere left to tell it
 	if (workload > 0)
 		kill(workload, SIGKILL);
@@ -69,6 +78,34 @@ static bool pass_to_child(int signal_number)
 	return true;
 }
 
+/** All that this process has written so far; 0: not known. Called in a signal handler. */
+static uint64_t read_written_bytes(void)
+{
+	char text[512];
+	_cleanup_close_ int fd = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
+	ssize_t size = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+	if (size < 0)
+		return 0;
+	text[size] = '\0';
+	const char *at = strstr(text, "wchar: ");
+	uint64_t written = 0;
+	for (at += at ? strlen("wchar: ") : 0; at && *at >= '0' && *at <= '9'; at++)
+		written = 10 * written + (*at - '0');
+	return written;
+}
+
+/** Whether stdout or stderr would block, and nothing has been written for two looks: nobody reads. */
+static bool is_output_stuck(void)
+{
+	struct pollfd fds[] = { { .fd = STDOUT_FILENO, .events = POLLOUT },
+				{ .fd = STDERR_FILENO, .events = POLLOUT } };
+	uint64_t before = written_bytes;
+	written_bytes = read_written_bytes();
+	bool is_full = poll(fds, 2, 0) >= 0 && (!fds[0].revents || !fds[1].revents);
+	nr_stuck = is_full && written_bytes == before ? nr_stuck + 1 : 0;
+	return nr_stuck >= 2;
+}
+
 static void stop_running(struct ps_dispatch *dispatch)
 {
 	ps_dispatch_stop(dispatch);
@@ -76,14 +113,30 @@ static void stop_running(struct ps_dispatch *dispatch)
 	set_grace_timer(PS_STOP_GRACE_NS);
 }
 
+/**
+ * Whether __exit__ may be interrupted by the timer. Without a buffer Python does not write the rest of what a signal
+ * cut in two.
+ */
+static bool is_buffered(void)
+{
+	const char *text = getenv("PYTHONUNBUFFERED");
+	return !text || !*text;
+}
+
 static void request_stop(void)
 {
 	uint64_t now_ns = ps_monotonic_ns();
 	if (stop_ns && now_ns - stop_ns > SAME_REQUEST_NS)
 		end_at_once("perfscope: stopped twice: ended at once, the rest is lost\n");
-	if (!stop_ns)
+	bool is_first = !stop_ns;
+	if (is_first)
 		stop_ns = now_ns;
 	wake();
+	if (is_first) {
+		written_bytes = read_written_bytes();
+		if (is_buffered())
+			set_grace_timer(PS_STOP_GRACE_NS);
+	}
 	if (phase == PS_PHASE_LOADING)
 		ps_interp_interrupt();
 	if (phase == PS_PHASE_RUNNING)
@@ -111,14 +164,26 @@ static void on_request(int signal_number)
 	errno = saved_errno;
 }
 
-static void on_grace(int signal_number)
+static void take_grace(void)
 {
+	bool is_late = ps_monotonic_ns() - stop_ns > PS_STOP_LIMIT_NS;
+	if (is_output_stuck() && is_late)
+		end_at_once("perfscope: nobody reads the output, and its pipe is full: ended 2 s "
+			    "after the request to stop, the rest is lost\n");
 	if (phase != PS_PHASE_RUNNING || !ps_dispatch_is_stuck(running))
 		return;
-	if (ps_monotonic_ns() - stop_ns > PS_STOP_LIMIT_NS)
+	if (is_late)
 		end_at_once("perfscope: a handler did not return within 2 s of the request to "
 			    "stop: ended without __exit__\n");
 	ps_interp_interrupt();
+}
+
+static void on_grace(int signal_number)
+{
+	int saved_errno = errno;
+	if (getpid() == owner)
+		take_grace();
+	errno = saved_errno;
 }
 
 static void on_nothing(int signal_number)
@@ -231,7 +296,8 @@ void ps_signals_set_phase(enum ps_signal_phase next, struct ps_dispatch *dispatc
 {
 	if (next != PS_PHASE_RUNNING) {
 		phase = next;
-		set_grace_timer(0);
+		if (!is_buffered())
+			set_grace_timer(0);
 		running = NULL;
 		return;
 	}

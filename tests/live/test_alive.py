@@ -256,6 +256,56 @@ def __exit__(): print([n, int(measure() - first < 1 << 20), len(os.listdir("/pro
 
 
 @skip_unless_tracepoints
+class TestFullPipe(LiveTestCase):
+    """Nobody reads stdout: what is in it cannot all be written, the stop does not wait for that."""
+
+    STUCK = "perfscope: nobody reads the output, and its pipe is full: ended 2 s after the request to stop, the rest is lost"
+    FLOOD = "def {}(): print('x' * 200000, flush=True)\n"
+
+    @staticmethod
+    def environment(**more):
+        return {**{name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}, **more}
+
+    def stop_unread(self, source, *options, number=signal.SIGINT):
+        observer = Observer(self.script_arguments(source, "sched:sched_switch", options, ()), env=self.environment())
+        self.addCleanup(observer.close)
+        end = time.monotonic() + 20
+        while not self.is_writing(observer) and time.monotonic() < end:
+            time.sleep(0.01)
+        self.assertTrue(self.is_writing(observer))
+        start = time.monotonic()
+        observer.send_signal(number)
+        status = observer.process.wait(20)
+        self.assertLess(time.monotonic() - start, 4)
+        self.assertEqual([status, observer.process.stderr.read().splitlines()[-1]], [1, self.STUCK])
+
+    @staticmethod
+    def is_writing(observer):
+        with open(f"/proc/{observer.pid}/wchan", encoding="ascii") as file:
+            return "pipe_write" in file.read()
+
+    def test_handler_and_exit_are_stopped(self):
+        source = "def __sample__(event): print(str(event) * 100)\n" + self.FLOOD.format("__exit__")
+        for number in signal.SIGINT, signal.SIGTERM:
+            with self.subTest(number=number):
+                self.stop_unread(source, number=number)
+
+    def test_exit_of_a_run_that_ended_by_itself_is_stopped(self):
+        self.stop_unread(PASS + self.FLOOD.format("__exit__"), "--duration", "0.1")
+
+    def test_slow_reader_gets_all(self):
+        for more in {}, {"PYTHONUNBUFFERED": "1"}:
+            with self.subTest(**more):
+                observer = self.start_script(PASS + self.FLOOD.format("__exit__"), GETPPID, env=self.environment(**more))
+                observer.send_signal(signal.SIGINT)
+                size = 0
+                while part := os.read(observer.process.stdout.fileno(), 20000):
+                    size += len(part)
+                    time.sleep(0.3)
+                self.assertEqual([observer.process.wait(20), size], [0, 200001])
+
+
+@skip_unless_tracepoints
 class TestHangup(LiveTestCase):
     SOURCE = """
 import os, time

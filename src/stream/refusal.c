@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/capability.h>
 #include <perfscope/pmu.h>
 #include <sys/resource.h>
 
@@ -87,6 +88,19 @@ static bool read_paranoid(int *ret)
 	return file && fscanf(file, "%d", ret) == 1;
 }
 
+/** Whether this process has CAP_PERFMON, or CAP_SYS_ADMIN, which has it in it. */
+static bool has_perfmon(void)
+{
+	_cleanup_fclose_ FILE *file = fopen("/proc/self/status", "re");
+	char line[256];
+	uint64_t effective;
+	while (file && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "CapEff: %" SCNx64, &effective) == 1)
+			return effective >> CAP_PERFMON & 1 || effective >> CAP_SYS_ADMIN & 1;
+	}
+	return false;
+}
+
 /** The highest perf_event_paranoid at which a user without CAP_PERFMON may open @attr at @place. */
 static int allowed_paranoid(const struct perf_event_attr *attr, const struct ps_place *place)
 {
@@ -101,6 +115,13 @@ static struct ps_error *permission_error(int os_errno, const char *where,
 					 const struct perf_event_attr *attr,
 					 const struct ps_place *place)
 {
+	// A container refuses all of them, at the first; these the kernel keeps to itself (irq_vectors:irq_work_exit).
+	if (attr->type == PERF_TYPE_TRACEPOINT && has_perfmon())
+		return ps_error_format(PS_ERROR_PERMISSION,
+				       "open %s: permission denied in spite of CAP_PERFMON (the "
+				       "kernel lets nobody sample it, or a container or security "
+				       "module does not; leave it out)",
+				       where);
 	int paranoid, allowed = allowed_paranoid(attr, place);
 	if (!read_paranoid(&paranoid))
 		return ps_error_format(PS_ERROR_PERMISSION,

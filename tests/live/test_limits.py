@@ -9,8 +9,8 @@ import subprocess
 import time
 import unittest
 
-from livetest import (COMMAND, LOAD, LiveTestCase, read_paranoid_level, skip_unless_root, skip_unless_tracepoints,
-                      skip_unless_two_cpus)
+from livetest import (COMMAND, LOAD, TRACEFS, LiveTestCase, read_paranoid_level, skip_unless_root,
+                      skip_unless_tracepoints, skip_unless_two_cpus)
 
 GETPPID = "syscalls:sys_enter_getppid"
 COUNT = """
@@ -180,6 +180,19 @@ class TestUnprivileged(LiveTestCase):
         match = re.match(r"^perfscope: rings of 65536K are refused \(the locked-memory quota\), (\d+)K are used, more may be lost; "
                          r"raise sysctl kernel.perf_event_mlock_kb or ulimit -l, or choose a smaller -m$", errors[0])
         self.assertIn(int(match[1]), [4 << i for i in range(14)])
+
+
+@skip_unless_tracepoints
+@skip_unless_root
+class TestUnsampledTracepoint(LiveTestCase):
+    EVENT = "irq_vectors:irq_work_exit"  # the kernel refuses to sample it: that would make another
+
+    def test_root_is_not_sent_to_become_root(self):
+        if not os.path.isdir(os.path.join(TRACEFS, "events", *self.EVENT.split(":"))):
+            self.skipTest(f"this kernel has no {self.EVENT}")
+        run = self.run_script("def __sample__(event): pass\n", self.EVENT, "--duration", "0.1")
+        self.assertEqual([run.status, len(run.errors)], [1, 1])
+        self.assertRegex(run.stderr, r"permission denied in spite of CAP_PERFMON \(the kernel lets nobody sample it")
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ struct ps_session_options {
 	enum ps_clock_kind clock;
 	bool strict;	 // a missing counter is an error
 	bool want_tasks; // side-band records of names, births and deaths
+	bool (*is_stopping)(void); // asked before each source, as thousands take long; NULL: never
 };
 
 struct ps_session {

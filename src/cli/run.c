@@ -101,6 +101,7 @@ static struct ps_error *open_session(struct run *run)
 		.clock = ps_clock_of_records(options->clock),
 		.strict = options->is_strict,
 		.want_tasks = true,
+		.is_stopping = ps_signals_is_stopping,
 	};
 	struct ps_error *error =
 		ps_session_open(run->sources, &run->target, &session_options, &run->session);
@@ -344,6 +345,11 @@ struct ps_error *ps_run(const struct ps_options *options, struct ps_source_list 
 		.end = PS_LOOP_STOPPED,
 	};
 	struct ps_error *error = open_events(&run);
+	if (error && ps_signals_is_stopping()) {
+		// Asked for: a clean end, before there was anything to run.
+		ps_error_destroy(error);
+		error = NULL;
+	}
 	if (!error && !ps_signals_is_stopping())
 		error = load_script(&run);
 	if (!error && run.is_loaded)

@@ -65,6 +65,7 @@ struct ps_opened {
 	bool is_threads;
 	bool want_tasks;
 	bool strict;
+	bool (*is_stopping)(void);
 	unsigned int watermark_percent;
 };
 

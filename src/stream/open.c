@@ -188,9 +188,12 @@ struct ps_error *ps_sources_open(struct ps_session *session)
 	_cleanup_free_ struct ps_stream **leaders = calloc(nr_places + 1, sizeof(*leaders));
 	if (!leaders)
 		return &ps_enomem;
+	bool (*is_stopping)(void) = ps_opened_of(session)->is_stopping;
 	unsigned int group = 0; // members of a group stand side by side
 	for (size_t i = 0; i < session->sources->nr_sources; i++) {
 		struct ps_source *source = session->sources->sources[i];
+		if (is_stopping && is_stopping())
+			return ps_error_format(PS_ERROR_OS, "stopped before all events were open");
 		if (source->group != group)
 			memset(leaders, 0, nr_places * sizeof(*leaders));
 		group = source->group;

@@ -344,6 +344,7 @@ struct ps_error *ps_session_open(struct ps_source_list *sources, const struct ps
 	opened->is_enabled_by_exec = opened->is_threads && target->is_workload;
 	opened->want_tasks = options->want_tasks;
 	opened->strict = options->strict;
+	opened->is_stopping = options->is_stopping;
 	opened->watermark_percent =
 		options->watermark_percent ? options->watermark_percent : DEFAULT_WATERMARK_PERCENT;
 	opened->context.clock = &session->clock;

@@ -5,11 +5,12 @@ import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import time
 import unittest
 
-from livetest import (COMMAND, LOAD, TRACEFS, LiveTestCase, read_paranoid_level, skip_unless_root,
+from livetest import (COMMAND, LOAD, TRACEFS, LiveTestCase, Observer, read_paranoid_level, skip_unless_root,
                       skip_unless_tracepoints, skip_unless_two_cpus)
 
 GETPPID = "syscalls:sys_enter_getppid"
@@ -193,6 +194,20 @@ class TestUnsampledTracepoint(LiveTestCase):
         run = self.run_script("def __sample__(event): pass\n", self.EVENT, "--duration", "0.1")
         self.assertEqual([run.status, len(run.errors)], [1, 1])
         self.assertRegex(run.stderr, r"permission denied in spite of CAP_PERFMON \(the kernel lets nobody sample it")
+
+
+@skip_unless_tracepoints
+class TestStopWhileOpening(LiveTestCase):
+    def test_signal_ends_it_soon(self):
+        script = self.write("script.py", "def __sample__(event): pass\ndef __exit__(): print('[1]')\n")
+        observer = Observer(["python", "-e", "syscalls:*", script])
+        self.addCleanup(observer.close)
+        folder, end = f"/proc/{observer.pid}/fd", time.monotonic() + 20
+        while len(os.listdir(folder)) < 12 and time.monotonic() < end:
+            time.sleep(0.002)
+        observer.send_signal(signal.SIGINT)
+        run = observer.wait(8)
+        self.assertEqual([run.status, run.stdout, run.stderr], [0, "", ""])
 
 
 if __name__ == "__main__":

@@ -230,6 +230,10 @@ static struct ps_error *add_tracepoint(const char *system, const char *name, voi
 	source->attr.config = id;
 	source->attr.sample_period = 1;
 	source->attr.sample_type |= PERF_SAMPLE_RAW;
+	// The kernel alone makes them, so that without it not one would come. Those of system calls count as user space's:
+	// they come all the same, and this is how a user without privileges may have those of its own threads.
+	if (strcmp(system, "syscalls"))
+		source->attr.exclude_kernel = 0;
 	source->is_sampling = true;
 	source->raw_size = fixed_size(source->schema);
 	return append_source(resolver, take_ptr(source));

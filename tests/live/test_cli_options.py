@@ -147,6 +147,40 @@ class TestOptions(LiveTestCase):
         run = self.run_script(COUNT, GETPPID, "-m", "3", "-v", load=["getppid", "1"])
         self.assertIn("perfscope: -m: rounded up to 4 pages, a power of two", run.errors)
 
+    def test_verbose_tells_what_is_opened_and_twice_each_record(self):
+        for option, nr_records in ("-v", 0), ("-vv", 3):
+            run = self.run_script(COUNT, GETPPID, option, "-N", "3", load=["getppid", "3"])
+            self.assertEqual([run.status, run.json[-1]], [0, {"n": 3}])
+            records = [line for line in run.errors if line.startswith("perfscope: record type=9 ")]
+            self.assertEqual(len(records), nr_records)
+            for line in records:
+                self.assertRegex(line, rf"^perfscope: record type=9 misc=0x\w+ size=\d+ time=\d+ ring=\d+ {GETPPID}$")
+            self.assertRegex(run.errors[0], r"^perfscope: opened: events 1, descriptors \d+, rings \d+$")
+            self.assertEqual(run.errors[-1], "perfscope: events taken: 3")
+
+    def test_quiet_says_errors_only(self):
+        source = COUNT + "def __lost__(start, end): pass\nimport time\ntime.sleep(0.01)\n"
+        slow = source.replace("    n += 1\n", "    n += 1\n    if n == 1: time.sleep(0.1)\n")
+        for options, nr in ([], 1), (["-q"], 0):
+            run = self.run_script(slow, GETPPID, "-m", "1", *options, load=["getppid", "1000"])
+            self.assertEqual([run.status, len(run.errors)], [0, nr])
+
+    def test_time_stamp_counter_is_refused_where_the_kernel_does_not_tell_it(self):
+        run = self.run_script(COUNT, GETPPID, "--tsc", load=["getppid", "3"])
+        if run.status == 0:
+            self.skipTest("the kernel tells here how its clock relates to the time stamp counter")
+        self.assertEqual([run.status, run.stdout, run.errors], [1, "", [
+            "perfscope: --tsc: the kernel does not say here how its clock relates to the time stamp counter; use --clock"]])
+
+    def test_output_takes_the_summary_too(self):
+        path = os.path.join(self.folder, "out")
+        run = self.run_script("def __sample__(event): pass\n", GETPPID, "-i", "1000", "-o", path, load=["getppid", "5"])
+        self.assertEqual([run.status, len(run.lines), run.stderr], [0, 1, ""])
+        with open(path, encoding="utf-8") as file:
+            title, row = (line.split() for line in file)
+        self.assertEqual([title, row[1:3], row[4:]],
+                         [["TIME", "EVENT", "COUNT", "RATE/s", "LOST", "COVERAGE"], [GETPPID, "5"], ["0", "-"]])
+
     def test_time_is_that_of_each_clock(self):
         source = '''
 import json, time
@@ -162,6 +196,24 @@ def __sample__(event):
                 run = self.run_script(source, GETPPID, f"--clock={name}", "-N", "1", load=["getppid", "1"])
                 self.assertEqual([run.status, run.stderr], [0, ""])
                 self.assertTrue(0 <= run.json[0][name] < 10**10, run.json)
+
+    def test_what_is_excluded_is_not_counted_and_tracepoints_come_all_the_same(self):
+        source = "import json\nn = 0\ndef __sample__(event):\n    global n\n    n += 1\n" \
+                 "def __exit__(totals): print(json.dumps([n, totals['run'].values]))\n"
+        leave, enter = "sched:sched_process_exit", "raw_syscalls:sys_enter"
+        events = ["page-faults", leave, f"{enter}/id==110/", GETPPID]
+        # Nearly all faults are in user space; software events know neither hosts nor guests.
+        touched, others = range(300, 500), range(0, 100)
+        for option, faults in {"": touched, "--exclude-user": others, "--exclude-kernel": touched, "--exclude-host": touched,
+                               "--exclude-guest": touched}.items():
+            with self.subTest(option=option):
+                run = self.run_script(source, events, *filter(None, [option]), load=["touch", "300", "+", "getppid", "10"])
+                [[n, values]] = run.json[-1:]
+                self.assertEqual([run.status, run.stderr, n], [0, "", 21])
+                self.assertIn(values.pop("page-faults"), faults)
+                self.assertEqual(values, {leave: 1, enter: 10, GETPPID: 10})
+        run = self.run_script(source, [leave + ":u", GETPPID + ":u"], load=["getppid", "10"])
+        self.assertEqual(run.json[-1], [11, {leave + ":u": 1, GETPPID + ":u": 10}])
 
     def test_clock_offset_is_added_to_the_time(self):
         source = "import time\ndef __sample__(event):\n    print('{\"d\": %d}' % (time.monotonic_ns() - event._time))\n"

@@ -169,6 +169,20 @@ static uint64_t ring_bytes(const char *size, bool is_rounded)
 	return bytes;
 }
 
+TEST(options, each_exclusion_stands_for_itself)
+{
+	static char *const names[] = { "--exclude-user", "--exclude-kernel", "--exclude-host",
+				       "--exclude-guest" };
+	for (size_t i = 0; i < PS_ARRAY_SIZE(names); i++) {
+		struct ps_options options = parse(ARGV("-ea", names[i], "x.py"));
+		ASSERT_EQ(options.exclude_user, i == 0);
+		ASSERT_EQ(options.exclude_kernel, i == 1);
+		ASSERT_EQ(options.exclude_host, i == 2);
+		ASSERT_EQ(options.exclude_guest, i == 3);
+		ps_options_deinit(&options);
+	}
+}
+
 TEST(options, ring_sizes_are_pages_or_bytes_rounded_up)
 {
 	uint64_t page = sysconf(_SC_PAGESIZE);

@@ -48,7 +48,7 @@ static void add_tracepoint(const char *event, const char *id)
 	write_file(event, "id", id);
 }
 
-/** A tracefs of four tracepoints; it is made before ps_tracefs_path is first asked. */
+/** A tracefs of five tracepoints; it is made before ps_tracefs_path is first asked. */
 static void use_tracefs(void)
 {
 	static bool is_made;
@@ -60,6 +60,7 @@ static void use_tracefs(void)
 	add_tracepoint("sched/sched_switch", "314");
 	add_tracepoint("sched/sched_wakeup", "315");
 	add_tracepoint("other/sched_wakeup", "316");
+	add_tracepoint("syscalls/sys_exit_read", "317");
 	add_tracepoint("ftrace/print", "5");
 	setenv("PERFSCOPE_TRACEFS", folder, 1);
 	setenv("PERFSCOPE_PMUS", "/nonexistent", 1);
@@ -132,7 +133,7 @@ TEST(source, a_tracepoint_samples_each_event_with_its_raw_data)
 	ASSERT_EQ(source->attr.sample_type, PS_SAMPLE_BASE | PERF_SAMPLE_RAW);
 	ASSERT_EQ(source->attr.read_format, ALONE);
 	ASSERT_TRUE(source->attr.disabled && source->attr.sample_id_all);
-	ASSERT_TRUE(source->attr.exclude_kernel && source->attr.exclude_hv);
+	ASSERT_TRUE(source->attr.exclude_hv);
 	ASSERT_FALSE(source->attr.exclude_user);
 	ASSERT_TRUE(source->spec == &all.specs.specs[0]);
 	release(&all);
@@ -161,15 +162,15 @@ TEST(source, globs_expand_in_sorted_order_and_pass_over_ftrace)
 {
 	struct fixture all = resolve_all("*:*,sched:*");
 	static const char *const labels[] = { "other:sched_wakeup", "sched:sched_switch",
-					      "sched:sched_wakeup", "sched:sched_switch#2",
-					      "sched:sched_wakeup#2" };
-	ASSERT_EQ(all.list.nr_sources, 5);
-	for (size_t i = 0; i < 5; i++) {
+					      "sched:sched_wakeup", "syscalls:sys_exit_read",
+					      "sched:sched_switch#2", "sched:sched_wakeup#2" };
+	ASSERT_EQ(all.list.nr_sources, 6);
+	for (size_t i = 0; i < 6; i++) {
 		ASSERT_STR_EQ(all.list.sources[i]->label, labels[i]);
 		ASSERT_EQ(all.list.sources[i]->index, i);
 	}
-	ASSERT_STR_EQ(all.list.sources[3]->name, "sched:sched_switch");
-	ASSERT_STR_EQ(all.list.sources[3]->handler, "sched__sched_switch");
+	ASSERT_STR_EQ(all.list.sources[4]->name, "sched:sched_switch");
+	ASSERT_STR_EQ(all.list.sources[4]->handler, "sched__sched_switch");
 	release(&all);
 }
 
@@ -252,12 +253,20 @@ TEST(source, options_exclude_of_every_event)
 	struct ps_source_options options = { .exclude_kernel = true, .exclude_guest = true };
 	ASSERT_OK(resolve("sched:sched_switch,cs:k", &all.specs, &options, &all.list));
 	for (size_t i = 0; i < 2; i++) {
-		ASSERT_TRUE(all.list.sources[i]->attr.exclude_kernel);
 		ASSERT_TRUE(all.list.sources[i]->attr.exclude_guest);
 		ASSERT_FALSE(all.list.sources[i]->attr.exclude_host);
 	}
+	ASSERT_TRUE(all.list.sources[1]->attr.exclude_kernel);
 	ASSERT_FALSE(all.list.sources[0]->attr.exclude_user);
 	ASSERT_TRUE(all.list.sources[1]->attr.exclude_user);
+	release(&all);
+}
+
+TEST(source, a_tracepoint_in_the_kernel_is_not_without_the_kernel)
+{
+	struct fixture all = resolve_all("sched:sched_switch:u,syscalls:sys_exit_read:u");
+	ASSERT_FALSE(all.list.sources[0]->attr.exclude_kernel);
+	ASSERT_TRUE(all.list.sources[1]->attr.exclude_kernel);
 	release(&all);
 }
 

@@ -296,6 +296,21 @@ class TestRequests(LiveTestCase):
         self.assertEqual(len(run.errors), 1)
         self.assertRegex(run.errors[0], r"^perfscope: cpu \d+\.\d%, memory \d+\.\d MB, 0 events, 0 lost$")
 
+    def test_script_stops_the_run_and_prints_our_usage(self):
+        source = """
+import perfscope
+def __sample__(event):
+    print([perfscope.comm(event._tid), perfscope.comm(event._tid, time=event._time), perfscope.comm(10**9), event._comm])
+    perfscope.print_stat()
+    perfscope.stop()
+def __exit__(totals): print([totals["run"].calls])
+"""
+        run = self.run_script(source, GETPPID, load=["getppid", "10"])
+        lines = [line for line in run.lines if line.startswith("[")]
+        self.assertEqual([run.status, lines], [0, ["['load', 'load', None, 'load']", "[1]"]])
+        self.assertEqual(len(run.errors), 1)
+        self.assertRegex(run.errors[0], r"^perfscope: cpu \d+\.\d%, memory \d+\.\d MB, 1 events, 0 lost$")
+
     def test_sighup_opens_the_output_anew(self):
         path = os.path.join(self.folder, "out")
         observer = self.start_script("def __sample__(event): print([1], flush=True)" + EXIT, GETPPID, "-p", str(os.getpid()),

@@ -87,6 +87,31 @@ class TestWaysOut(LiveTestCase):
                 if name in ("syscalls__sys_enter_getppid", "__sample__"):
                     self.assertIn(" raised 200 exceptions;", run.errors[-1])
 
+    def test_exceptions_are_shown_once_for_each_function_and_line(self):
+        source = """
+n = 0
+def syscalls__sys_enter_getppid(event):
+    global n
+    n += 1
+    if n % 2:
+        raise ValueError(n)
+    return [][0]
+def __sample__(event): raise ValueError
+"""
+        run = self.run_script(source, GETPPID + ",syscalls:sys_exit_getppid", load=["getppid", "10"])
+        told = [line for line in run.errors if line.startswith("perfscope: ")]
+        self.assertEqual([run.status, told, run.stderr.count("Traceback")], [1, [
+            "perfscope: syscalls__sys_enter_getppid raised ValueError: 1",
+            "perfscope: __sample__ raised ValueError",
+            "perfscope: syscalls__sys_enter_getppid raised IndexError: list index out of range",
+            "perfscope: the script raised 20 exceptions; 3 shown above"], 3])
+
+    def test_keyboard_interrupt_of_a_handler_ends_the_run_cleanly(self):
+        source = "n = 0\ndef __sample__(event):\n    global n\n    n += 1\n    if n == 3: raise KeyboardInterrupt\n" \
+                 "def __exit__(): print([n])\n"
+        run = self.run_script(source, GETPPID, "-q", load=["getppid", "10"])
+        self.assertEqual([run.status, run.json, run.stderr], [0, [[3]], ""])
+
     def test_exception_in_exit_and_print_stat_is_status_1(self):
         sources = {"__exit__": "def __exit__(totals): return totals['none']\n",
                    "__print_stat__": "def __print_stat__(indent): raise KeyError('none')\n"

@@ -210,6 +210,16 @@ class TestGroups(CounterTestCase):
         self.assertLessEqual(times[-1], result["values"]["cpu-clock"])
 
     @skip_if_hardware_pmu
+    def test_missing_counter_of_all_cpus_is_told_once(self):
+        source = NAMES + "import perfscope\ndef sched__sched_switch(event): perfscope.stop()\n"
+        script = self.write("script.py", source)
+        run = self.run_command("python", "-e", "cycles,sched:sched_switch", script)
+        self.assertEqual([run.status, run.errors],
+                         [0, ["perfscope: cycles: no hardware PMU here, it reads None; nearest: cpu-clock"]])
+        self.assertIsNone(run.json[0]["values"]["cycles"])
+        self.assertGreaterEqual(run.json[0]["values"]["sched:sched_switch"], 1)
+
+    @skip_if_hardware_pmu
     def test_missing_counter_leaves_the_rest_of_its_group(self):
         run = self.run_script(NAMES, f"{{cycles,page-faults,{GETPPID}}}", load=["getppid", 4])
         self.assertEqual(run.errors, ["perfscope: cycles: no hardware PMU here, it reads None; nearest: cpu-clock"])

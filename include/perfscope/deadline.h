@@ -5,25 +5,13 @@
 #ifndef PERFSCOPE_DEADLINE_H
 #define PERFSCOPE_DEADLINE_H
 
+#include <perfscope/monotonic.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <time.h>
-
-#define PS_NS_PER_MS 1000000ULL
-#define PS_NS_PER_SECOND 1000000000ULL
 
 struct ps_deadline {
 	uint64_t period_ns; // 0: never due
 	uint64_t next_ns;
 };
-
-/** Now, on the clock of deadlines. Safe in a signal handler. */
-static inline uint64_t ps_monotonic_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * PS_NS_PER_SECOND + now.tv_nsec;
-}
 
 /** Due for the first time one period after @now_ns. */
 static inline struct ps_deadline ps_deadline_start(uint64_t period_ns, uint64_t now_ns)

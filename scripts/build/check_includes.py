@@ -24,7 +24,7 @@ ROOMS["cli"] = LEFT_OF_PYTHON + ["python", "script"]
 
 # The room of each header in include/perfscope.
 HEADERS = {
-    "base": "bytes cleanup error log nearest version",
+    "base": "bytes cleanup error log monotonic nearest text version",
     "decode": "field sample",
     "event": "format pmu schema source spec syscalls tracepoint",
     "task": "tasks",

@@ -2,7 +2,7 @@
 #include <perfscope/error.h>
 
 #include <errno.h>
-#include <stdarg.h>
+#include <perfscope/text.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -30,9 +30,7 @@ struct ps_error *ps_error_format(enum ps_error_kind kind, const char *format, ..
 {
 	va_list arguments;
 	va_start(arguments, format);
-	char *message;
-	if (vasprintf(&message, format, arguments) < 0)
-		message = NULL;
+	char *message = ps_text_format(format, arguments);
 	va_end(arguments);
 	return error_create(kind, 0, message);
 }
@@ -59,15 +57,12 @@ static enum ps_error_kind kind_of_errno(int os_errno)
 
 struct ps_error *ps_error_os(int os_errno, const char *format, ...)
 {
-	_cleanup_free_ char *text = NULL;
 	va_list arguments;
 	va_start(arguments, format);
-	int length = vasprintf(&text, format, arguments);
+	_cleanup_free_ char *text = ps_text_format(format, arguments);
 	va_end(arguments);
-	if (length < 0) {
-		text = NULL;
+	if (!text)
 		return &ps_enomem;
-	}
 	char *message;
 	if (asprintf(&message, "%s: %s", text, strerror(os_errno)) < 0)
 		return &ps_enomem;
@@ -95,17 +90,12 @@ struct ps_error *ps_error_context(struct ps_error *error, const char *format, ..
 {
 	if (!error)
 		return NULL;
-	_cleanup_free_ char *text = NULL;
 	va_list arguments;
 	va_start(arguments, format);
-	int length = vasprintf(&text, format, arguments);
+	_cleanup_free_ char *text = ps_text_format(format, arguments);
 	va_end(arguments);
 	char *message;
-	if (length < 0) {
-		text = NULL;
-		return error;
-	}
-	if (asprintf(&message, "%s: %s", text, error->message) < 0)
+	if (!text || asprintf(&message, "%s: %s", text, error->message) < 0)
 		return error;
 	return error_replace(error, message);
 }
@@ -114,17 +104,12 @@ struct ps_error *ps_error_hint(struct ps_error *error, const char *format, ...)
 {
 	if (!error)
 		return NULL;
-	_cleanup_free_ char *text = NULL;
 	va_list arguments;
 	va_start(arguments, format);
-	int length = vasprintf(&text, format, arguments);
+	_cleanup_free_ char *text = ps_text_format(format, arguments);
 	va_end(arguments);
 	char *message;
-	if (length < 0) {
-		text = NULL;
-		return error;
-	}
-	if (asprintf(&message, "%s (%s)", error->message, text) < 0)
+	if (!text || asprintf(&message, "%s (%s)", error->message, text) < 0)
 		return error;
 	return error_replace(error, message);
 }

@@ -2,7 +2,7 @@
 #include <perfscope/log.h>
 
 #include <errno.h>
-#include <stdarg.h>
+#include <perfscope/text.h>
 #include <string.h>
 
 static enum ps_log_level shown_level = PS_LOG_WARNING;
@@ -72,19 +72,16 @@ void ps_log(enum ps_log_level level, const char *format, ...)
 {
 	if (level > shown_level)
 		return;
-	char *text;
 	char start[512]; // of the message, for when there is no memory for all of it
 	va_list arguments, again;
 	va_start(arguments, format);
 	va_copy(again, arguments);
-	int length = vasprintf(&text, format, arguments);
-	if (length < 0)
+	_cleanup_free_ char *text = ps_text_format(format, arguments);
+	if (!text)
 		vsnprintf(start, sizeof(start), format, again);
 	va_end(again);
 	va_end(arguments);
-	write_line(length < 0 ? start : text);
-	if (length >= 0)
-		free(text);
+	write_line(text ? text : start);
 }
 
 void ps_log_error(enum ps_log_level level, const struct ps_error *error)

@@ -9,8 +9,8 @@
 #include <perfscope/log.h>
 #include <perfscope/script.h>
 #include <perfscope/target.h>
+#include <perfscope/text.h>
 #include <perfscope/tracepoint.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -33,11 +33,9 @@ struct finding {
 static struct finding __attribute__((format(printf, 2, 3)))
 found(bool is_able, const char *format, ...)
 {
-	struct finding finding = { .is_able = is_able };
 	va_list arguments;
 	va_start(arguments, format);
-	if (vasprintf(&finding.detail, format, arguments) < 0)
-		finding.detail = NULL;
+	struct finding finding = { is_able, ps_text_format(format, arguments) };
 	va_end(arguments);
 	return finding;
 }

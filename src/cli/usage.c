@@ -16,11 +16,9 @@ static uint64_t resident_bytes(void)
 
 struct ps_usage ps_usage_now(void)
 {
-	struct timespec cpu;
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
 	return (struct ps_usage){
 		.time_ns = ps_monotonic_ns(),
-		.cpu_ns = cpu.tv_sec * PS_NS_PER_SECOND + cpu.tv_nsec,
+		.cpu_ns = ps_clock_gettime_ns(CLOCK_PROCESS_CPUTIME_ID),
 		.resident_bytes = resident_bytes(),
 	};
 }

@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <perfscope/nearest.h>
-#include <stdarg.h>
+#include <perfscope/text.h>
 #include <string.h>
 
 #define MAX_TEXT 4096
@@ -87,15 +87,12 @@ not_found(const char *wanted, const char *const *folders, size_t nr, const char 
 		walk_folder(folders[i], offer_name, &nearest);
 	_cleanup_free_ char *names = ps_nearest_text(&nearest);
 	ps_nearest_deinit(&nearest);
-	_cleanup_free_ char *message = NULL;
 	va_list arguments;
 	va_start(arguments, format);
-	int length = vasprintf(&message, format, arguments);
+	_cleanup_free_ char *message = ps_text_format(format, arguments);
 	va_end(arguments);
-	if (length < 0) {
-		message = NULL;
+	if (!message)
 		return &ps_enomem;
-	}
 	return ps_error_format(PS_ERROR_NOT_FOUND, "%s%s", message, names ? names : "");
 }
 

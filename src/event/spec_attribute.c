@@ -8,21 +8,18 @@
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <perfscope/nearest.h>
-#include <stdarg.h>
+#include <perfscope/text.h>
 #include <string.h>
 
 struct ps_error *ps_reader_error(const struct ps_reader *reader, size_t column, const char *format,
 				 ...)
 {
-	_cleanup_free_ char *message = NULL;
 	va_list arguments;
 	va_start(arguments, format);
-	int length = vasprintf(&message, format, arguments);
+	_cleanup_free_ char *message = ps_text_format(format, arguments);
 	va_end(arguments);
-	if (length < 0) {
-		message = NULL;
+	if (!message)
 		return &ps_enomem;
-	}
 	struct ps_error *error = ps_error_format(PS_ERROR_USAGE, "%s", message);
 	return ps_error_caret(error, reader->text, column);
 }

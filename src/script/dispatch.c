@@ -4,10 +4,10 @@
 #include <perfscope/dispatch.h>
 #include <perfscope/log.h>
 #include <perfscope/losses.h>
+#include <perfscope/monotonic.h>
 #include <perfscope/policy.h>
 #include <perfscope/run_totals.h>
 #include <signal.h>
-#include <time.h>
 
 // A turn ends after this long, so that signals, timers and the other rings get theirs; how many events that is
 // follows from how long the handlers take.
@@ -43,13 +43,6 @@ struct ps_dispatch {
 	uint64_t watched;	    // nr_events + nr_calls when ps_dispatch_is_stuck last looked
 	bool is_exited;
 };
-
-static uint64_t monotonic_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ull + now.tv_nsec;
-}
 
 /** stop() of the script: unlike a signal it wants nothing that happened before it any more. */
 static void host_stop(void *argument)
@@ -290,7 +283,7 @@ enum ps_dispatch_state ps_dispatch_turn(struct ps_dispatch *dispatch)
 {
 	if (is_over(dispatch) || dispatch->nr_events >= dispatch->max_events)
 		return PS_DISPATCH_STOP;
-	uint64_t start_ns = monotonic_ns();
+	uint64_t start_ns = ps_monotonic_ns();
 	sync_clock(dispatch, start_ns);
 	uint64_t budget = dispatch->budget;
 	ps_merge_begin(dispatch->merge);
@@ -298,7 +291,7 @@ enum ps_dispatch_state ps_dispatch_turn(struct ps_dispatch *dispatch)
 	uint64_t nr = take_records(dispatch, budget);
 	leave_script(dispatch);
 	ps_merge_release(dispatch->merge);
-	adapt_budget(dispatch, monotonic_ns() - start_ns);
+	adapt_budget(dispatch, ps_monotonic_ns() - start_ns);
 	if (is_over(dispatch) || dispatch->nr_events >= dispatch->max_events)
 		return PS_DISPATCH_STOP;
 	if (nr == budget)
@@ -355,7 +348,7 @@ void ps_dispatch_drain(struct ps_dispatch *dispatch, uint64_t limit_ns)
 	if (is_enough(dispatch))
 		return;
 	bool is_done = dispatch->policy.is_interrupted;
-	uint64_t end_ns = monotonic_ns() + limit_ns;
+	uint64_t end_ns = ps_monotonic_ns() + limit_ns;
 	dispatch->is_stopped = false;
 	ps_merge_flush(dispatch->merge);
 	ps_merge_begin(dispatch->merge);
@@ -363,7 +356,7 @@ void ps_dispatch_drain(struct ps_dispatch *dispatch, uint64_t limit_ns)
 		enter_script(dispatch);
 		uint64_t nr = take_records(dispatch, dispatch->budget);
 		leave_script(dispatch);
-		is_done = nr < dispatch->budget || is_over(dispatch) || monotonic_ns() >= end_ns ||
+		is_done = nr < dispatch->budget || is_over(dispatch) || ps_monotonic_ns() >= end_ns ||
 			  is_enough(dispatch);
 	}
 	if (is_enough(dispatch))

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <perfscope/run_totals.h>
-#include <time.h>
 
-static uint64_t monotonic_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ull + now.tv_nsec;
-}
+#include <perfscope/monotonic.h>
 
 struct ps_error *ps_run_totals_init(struct ps_run_totals *totals, const struct ps_session *session)
 {
@@ -36,7 +30,7 @@ void ps_run_totals_begin(struct ps_run_totals *totals)
 	read_counts(totals->session, totals->start);
 	memcpy(totals->last, totals->start,
 	       totals->session->sources->nr_sources * sizeof(*totals->last));
-	totals->start_ns = totals->last_ns = monotonic_ns();
+	totals->start_ns = totals->last_ns = ps_monotonic_ns();
 }
 
 /** {"run": PerfEventTotals} of what was counted between @before and @now. */
@@ -70,7 +64,7 @@ PyObject *ps_run_totals_interval(struct ps_run_totals *totals, PyObject *module)
 	if (!now)
 		return PyErr_NoMemory();
 	read_counts(totals->session, now);
-	uint64_t now_ns = monotonic_ns();
+	uint64_t now_ns = ps_monotonic_ns();
 	PyObject *result =
 		totals_between(totals, module, totals->last, now, now_ns - totals->last_ns);
 	memcpy(totals->last, now, nr * sizeof(*now));
@@ -85,5 +79,5 @@ PyObject *ps_run_totals_whole(struct ps_run_totals *totals, PyObject *module)
 	if (!now)
 		return PyErr_NoMemory();
 	read_counts(totals->session, now);
-	return totals_between(totals, module, totals->start, now, monotonic_ns() - totals->start_ns);
+	return totals_between(totals, module, totals->start, now, ps_monotonic_ns() - totals->start_ns);
 }

@@ -2,12 +2,12 @@
 #include <perfscope/clock.h>
 
 #include <errno.h>
+#include <perfscope/monotonic.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #define ONLINE_CPUS "/sys/devices/system/cpu/online"
 
@@ -46,13 +46,6 @@ struct ps_error *ps_clock_parse(const char *name, enum ps_clock_kind *ret)
 			       name);
 }
 
-static uint64_t read_clock_ns(clockid_t id)
-{
-	struct timespec time;
-	clock_gettime(id, &time);
-	return time.tv_sec * UINT64_C(1000000000) + time.tv_nsec;
-}
-
 /** How far the clock @id is ahead of @clock now. */
 static int64_t measure_ahead_ns(const struct ps_clock *clock, clockid_t id)
 {
@@ -60,7 +53,7 @@ static int64_t measure_ahead_ns(const struct ps_clock *clock, clockid_t id)
 	int64_t ahead_ns = 0;
 	for (int i = 0; i < NR_SYNCS; i++) {
 		uint64_t before = ps_clock_now_ns(clock);
-		uint64_t other = read_clock_ns(id);
+		uint64_t other = ps_clock_gettime_ns(id);
 		uint64_t width = ps_clock_now_ns(clock) - before;
 		if (width >= least_width)
 			continue;
@@ -210,7 +203,7 @@ void ps_clock_apply(const struct ps_clock *clock, struct perf_event_attr *attr)
 uint64_t ps_clock_now_ns(const struct ps_clock *clock)
 {
 	if (clock->kind != PS_CLOCK_PERF)
-		return read_clock_ns(clocks[clock->kind].id);
+		return ps_clock_gettime_ns(clocks[clock->kind].id);
 	uint64_t counts[2]; // value, time_enabled
 	if (read(clock->perf_fd, counts, sizeof(counts)) != sizeof(counts))
 		return 0;

@@ -22,7 +22,6 @@ struct ps_error *ps_format_parse(const char *text, size_t size, const char *syst
 void ps_format_destroy(struct ps_format *format);
 
 const char *ps_format_name(const struct ps_format *format);
-int ps_format_id(const struct ps_format *format);
 
 /** The fields, the common ones first, in the order of the text. The caller owns the array (ps_fields_destroy). */
 struct ps_error *ps_format_fields(const struct ps_format *format, struct ps_field **ret,

@@ -62,9 +62,6 @@ struct ps_total {
 PyObject *ps_totals_create(PyObject *module, uint64_t calls, double seconds,
 			   const struct ps_total *totals, size_t nr);
 
-/** Set the Python exception for @error, which is taken over. Returns NULL, for `return`. */
-void *ps_python_raise(struct ps_error *error);
-
 /** Take the current exception as an error with its traceback as detail; the exception is cleared. */
 struct ps_error *ps_python_take_error(const char *what);
 

@@ -140,11 +140,6 @@ const char *ps_format_name(const struct ps_format *format)
 	return format->name;
 }
 
-int ps_format_id(const struct ps_format *format)
-{
-	return format->parts.id;
-}
-
 struct ps_error *ps_format_fields(const struct ps_format *format, struct ps_field **ret,
 				  size_t *ret_nr)
 {

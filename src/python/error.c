@@ -1,33 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <perfscope/python_types.h>
 
-/** The Python exception of each kind of error; where NULL, RuntimeError. */
-static PyObject *exception_of_kind(enum ps_error_kind kind)
-{
-	switch (kind) {
-	case PS_ERROR_NO_MEMORY:
-		return PyExc_MemoryError;
-	case PS_ERROR_USAGE:
-	case PS_ERROR_BAD_DATA:
-		return PyExc_ValueError;
-	case PS_ERROR_NOT_FOUND:
-		return PyExc_LookupError;
-	case PS_ERROR_PERMISSION:
-		return PyExc_PermissionError;
-	case PS_ERROR_OS:
-		return PyExc_OSError;
-	default:
-		return PyExc_RuntimeError;
-	}
-}
-
-void *ps_python_raise(struct ps_error *error)
-{
-	PyErr_SetString(exception_of_kind(error->kind), error->message);
-	ps_error_destroy(error);
-	return NULL;
-}
-
 /** The traceback as Python prints it, or NULL with an exception set. */
 static PyObject *format_exception(PyObject *type, PyObject *value, PyObject *traceback)
 {

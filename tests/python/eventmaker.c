@@ -37,8 +37,11 @@ static PyObject *make_event_type(PyObject *self, PyObject *args)
 		.attr = { .sample_type = PS_SAMPLE_BASE | PERF_SAMPLE_RAW },
 	};
 	struct ps_error *error = ps_schema_create_tracepoint(system, text, size, &source.schema);
-	if (error)
-		return ps_python_raise(error);
+	if (error) {
+		PyErr_SetString(PyExc_ValueError, error->message);
+		ps_error_destroy(error);
+		return NULL;
+	}
 	PyObject *type = ps_event_type_create(module, &no_session, &source);
 	ps_schema_unref(source.schema);
 	return type;

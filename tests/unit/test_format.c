@@ -211,7 +211,6 @@ TEST(format, a_text_without_signs_is_read)
 		      "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\n\n"
 		      "\tfield:int it;\toffset:4;\tsize:4;\n\nprint fmt: \"%d\", REC->it\n");
 	ASSERT_STR_EQ(ps_format_name(format), "old");
-	ASSERT_EQ(ps_format_id(format), 5);
 	ps_format_destroy(format);
 }
 

@@ -14,7 +14,7 @@ struct ps_script {
 	PyObject *perfscope;		       // the module perfscope, owned
 	PyObject *callbacks[PS_NR_CALLBACKS];  // owned; NULL: not defined
 	unsigned int nr_args[PS_NR_CALLBACKS]; // how many positional arguments to give
-	PyObject **handlers;		       // owned, by source index; NULL: neither its own nor __sample__
+	PyObject **handlers; // owned, by source index; NULL: neither its own nor __sample__
 	size_t nr_handlers;
 };
 

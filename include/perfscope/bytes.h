@@ -25,13 +25,13 @@ static inline bool ps_bytes_slice(struct ps_bytes bytes, size_t offset, size_t s
 	return true;
 }
 
-#define PS_BYTES_DEFINE_READ(name, type)                                                          \
-	static inline bool ps_bytes_##name(struct ps_bytes bytes, size_t offset, type *ret)       \
-	{                                                                                         \
-		if (offset > bytes.size || sizeof(type) > bytes.size - offset)                    \
-			return false;                                                             \
-		memcpy(ret, bytes.data + offset, sizeof(type));                                   \
-		return true;                                                                      \
+#define PS_BYTES_DEFINE_READ(name, type)                                                           \
+	static inline bool ps_bytes_##name(struct ps_bytes bytes, size_t offset, type *ret)        \
+	{                                                                                          \
+		if (offset > bytes.size || sizeof(type) > bytes.size - offset)                     \
+			return false;                                                              \
+		memcpy(ret, bytes.data + offset, sizeof(type));                                    \
+		return true;                                                                       \
 	}
 
 PS_BYTES_DEFINE_READ(u8, uint8_t)

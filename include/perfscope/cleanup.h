@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 /** Define `name_p`, which calls @destroy on the variable that a guard stands at. */
-#define PS_DEFINE_CLEANUP(type, name, destroy)                                                    \
-	static inline void name##_p(type *value)                                                  \
-	{                                                                                         \
-		if (*value)                                                                       \
-			destroy(*value);                                                          \
+#define PS_DEFINE_CLEANUP(type, name, destroy)                                                     \
+	static inline void name##_p(type *value)                                                   \
+	{                                                                                          \
+		if (*value)                                                                        \
+			destroy(*value);                                                           \
 	}
 
 PS_DEFINE_CLEANUP(FILE *, ps_fclose, fclose)
@@ -39,11 +39,11 @@ static inline void ps_close_p(int *fd)
 #define _cleanup_close_ _cleanup_(ps_close_p)
 
 /** The value of @pointer, which the guard no longer owns. */
-#define take_ptr(pointer)                                                                         \
-	({                                                                                        \
-		__typeof__(pointer) taken_ = (pointer);                                           \
-		(pointer) = NULL;                                                                 \
-		taken_;                                                                           \
+#define take_ptr(pointer)                                                                          \
+	({                                                                                         \
+		__typeof__(pointer) taken_ = (pointer);                                            \
+		(pointer) = NULL;                                                                  \
+		taken_;                                                                            \
 	})
 #define return_ptr(pointer) return take_ptr(pointer)
 

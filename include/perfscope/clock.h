@@ -35,13 +35,13 @@ static inline uint64_t ps_time_view(const struct ps_time_view *view, uint64_t ti
 		return time_ns + view->offset_ns;
 	uint64_t time = time_ns - view->time_zero;
 	uint64_t quotient = time / view->time_mult, remainder = time % view->time_mult;
-	return (quotient << view->time_shift) +
-	       (remainder << view->time_shift) / view->time_mult + view->offset_ns;
+	return (quotient << view->time_shift) + (remainder << view->time_shift) / view->time_mult +
+	       view->offset_ns;
 }
 
 struct ps_clock {
 	enum ps_clock_kind kind;
-	int perf_fd;		    // PS_CLOCK_PERF: a disabled-free event whose time_enabled is read, else -1
+	int perf_fd; // PS_CLOCK_PERF: a disabled-free event whose time_enabled is read, else -1
 	int64_t perf_offset_ns;	    // PS_CLOCK_PERF: clock = time_enabled + this
 	int64_t realtime_offset_ns; // realtime = clock + this, as last measured
 	struct ps_time_view view;   // zero: as it is

@@ -20,9 +20,9 @@ enum ps_field_kind {
 
 /** Where the bytes of a field lie in the raw data. */
 enum ps_field_place {
-	PS_PLACE_FIXED,	     // at offset, size bytes
-	PS_PLACE_DATA_LOC,   // 4 bytes at offset: size << 16 | offset from the start of the raw data
-	PS_PLACE_REL_LOC,    // 4 bytes at offset: size << 16 | offset from the end of this word
+	PS_PLACE_FIXED,	   // at offset, size bytes
+	PS_PLACE_DATA_LOC, // 4 bytes at offset: size << 16 | offset from the start of the raw data
+	PS_PLACE_REL_LOC,  // 4 bytes at offset: size << 16 | offset from the end of this word
 	PS_PLACE_DATA_LOC16, // 2 bytes at offset: where a string starts (kernels before 2.6.32)
 	PS_PLACE_REST,	     // an array of no declared length at the end: all that follows offset
 };
@@ -46,7 +46,7 @@ struct ps_value {
 	union {
 		int64_t i64;	       // PS_FIELD_INT, is_signed
 		uint64_t u64;	       // PS_FIELD_INT, not is_signed
-		struct ps_bytes bytes; // all other kinds; of strings without the NUL and what follows
+		struct ps_bytes bytes; // others; of strings up to the NUL
 	};
 };
 

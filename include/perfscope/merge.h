@@ -16,7 +16,8 @@
 struct ps_merge;
 
 /** @is_ordered: by time over all rings; else each ring in turn. @session must outlive it. */
-struct ps_error *ps_merge_create(struct ps_session *session, bool is_ordered, struct ps_merge **ret);
+struct ps_error *ps_merge_create(struct ps_session *session, bool is_ordered,
+				 struct ps_merge **ret);
 void ps_merge_destroy(struct ps_merge *merge);
 
 /**

@@ -19,7 +19,7 @@ struct ps_error *ps_pmu_resolve(const struct ps_spec *spec, struct perf_event_at
 
 /** A counter that can be named here, for `perfscope list`. */
 struct ps_counter_name {
-	const char *kind;  // "hardware", "cache", "software", "pmu", "libpfm4"
+	const char *kind; // "hardware", "cache", "software", "pmu", "libpfm4"
 	const char *name;
 	const char *alias; // other name, or NULL
 	struct perf_event_attr attr;

@@ -23,8 +23,8 @@ PyMODINIT_FUNC PyInit_perfscope(void);
 /** What the module's functions do while a session runs. All are called with the GIL. */
 struct ps_host {
 	void *argument;
-	struct ps_tasks *tasks;		   // NULL: names come from /proc
-	void (*stop)(void *argument);	   // perfscope.stop()
+	struct ps_tasks *tasks;		    // NULL: names come from /proc
+	void (*stop)(void *argument);	    // perfscope.stop()
 	void (*print_stat)(void *argument); // perfscope.print_stat()
 };
 

@@ -70,7 +70,7 @@ enum ps_common_slot {
 #define PS_NR_PROBES 4
 
 struct ps_attribute {
-	PyObject *name; // borrowed from by_dot, or from the class for a method
+	PyObject *name;	 // borrowed from by_dot, or from the class for a method
 	Py_ssize_t slot; // -1: a method
 };
 
@@ -89,22 +89,22 @@ typedef struct PerfEvent PerfEvent;
 /** One kind of event: its schema, its names, its freelist. Slots: the common ones, then the schema's fields. */
 typedef struct {
 	PyObject_HEAD
-	PyObject *module; // owned
+	PyObject *module;	  // owned
 	struct ps_schema *schema; // a reference
 	struct ps_sample_layout layout;
 	struct ps_time_view time_view;
 	int64_t realtime_offset_ns;
 	Py_ssize_t nr_slots;
 	struct ps_loader *loaders; // by slot, owned
-	PyObject *name;	    // str, _event
-	PyObject *by_dot;   // dict: str to slot, without methods
-	PyObject *by_key;   // dict: str to slot
-	PyObject *keys;	    // tuple of str: each name once, in order of slots
-	Py_ssize_t *key_slots; // slot of each of keys
-	PyObject *empty;    // dict of all keys, for to_dict
-	PyObject *counters; // dict: id to label of the group's streams; NULL: no group
-	PyObject *missing;  // dict: label to None of the group's missing counters; NULL: no group
-	PerfEvent *free;    // one spare event, without a reference to this type
+	PyObject *name;		   // str, _event
+	PyObject *by_dot;	   // dict: str to slot, without methods
+	PyObject *by_key;	   // dict: str to slot
+	PyObject *keys;		   // tuple of str: each name once, in order of slots
+	Py_ssize_t *key_slots;	   // slot of each of keys
+	PyObject *empty;	   // dict of all keys, for to_dict
+	PyObject *counters;	   // dict: id to label of the group's streams; NULL: no group
+	PyObject *missing; // dict: label to None of the group's missing counters; NULL: no group
+	PerfEvent *free;   // one spare event, without a reference to this type
 	struct ps_attribute attributes[PS_NR_ATTRIBUTES + PS_NR_PROBES];
 } EventType;
 
@@ -114,7 +114,7 @@ struct PerfEvent {
 	EventType *type; // owned, but NULL in the freelist
 	const struct perf_event_header *header;
 	bool is_owner;
-	uint64_t loaded; // bit of each slot that is; the last bit stands for all slots from 63
+	uint64_t loaded;   // bit of each slot that is; the last bit stands for all slots from 63
 	PyObject *slots[]; // NULL: not read yet
 };
 
@@ -158,14 +158,14 @@ PyObject *PerfEvent_line(PerfEvent *self, bool timestamp);
 /** An int, by the quicker of the two constructors where both take 64 bits. New reference. */
 static inline PyObject *ps_int_to_python(int64_t value)
 {
-	return sizeof(long) == sizeof(value) ? PyLong_FromLong((long)value) :
-					       PyLong_FromLongLong(value);
+	return sizeof(long) == sizeof(value) ? PyLong_FromLong((long)value)
+					     : PyLong_FromLongLong(value);
 }
 
 static inline PyObject *ps_unsigned_to_python(uint64_t value)
 {
-	return value <= INT64_MAX ? ps_int_to_python((int64_t)value) :
-				    PyLong_FromUnsignedLongLong(value);
+	return value <= INT64_MAX ? ps_int_to_python((int64_t)value)
+				  : PyLong_FromUnsignedLongLong(value);
 }
 
 /** A decoded value as a Python object. New reference. */

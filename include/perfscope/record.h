@@ -9,8 +9,8 @@
 
 struct ps_record {
 	const struct perf_event_header *header; // borrowed from the ring
-	struct ps_stream *stream; // who wrote it; NULL: it names nobody known
-	uint64_t time_ns;	  // 0: it carries none
+	struct ps_stream *stream;		// who wrote it; NULL: it names nobody known
+	uint64_t time_ns;			// 0: it carries none
 	uint32_t ring;
 };
 

@@ -17,14 +17,14 @@
 struct ps_ring {
 	struct perf_event_mmap_page *page; // borrowed
 	const uint8_t *data;
-	uint64_t mask;	    // size of data less 1; the size is a power of two
-	uint64_t head;	    // as last read
-	uint64_t tail;	    // where the next record starts
-	uint64_t published; // tail as the kernel knows it
+	uint64_t mask;	       // size of data less 1; the size is a power of two
+	uint64_t head;	       // as last read
+	uint64_t tail;	       // where the next record starts
+	uint64_t published;    // tail as the kernel knows it
 	uint64_t publish_step; // publish after so many bytes
-	int cpu;	    // -1: any
-	uint64_t nr_bad;    // records of impossible size; the rest up to head was dropped
-	uint8_t *wrapped;   // PS_RECORD_MAX_SIZE bytes, for a record that wraps; owned
+	int cpu;	       // -1: any
+	uint64_t nr_bad;       // records of impossible size; the rest up to head was dropped
+	uint8_t *wrapped;      // PS_RECORD_MAX_SIZE bytes, for a record that wraps; owned
 };
 
 /**

@@ -12,8 +12,8 @@
 #include <perfscope/cleanup.h>
 
 /** What every source samples. */
-#define PS_SAMPLE_BASE                                                                            \
-	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU |          \
+#define PS_SAMPLE_BASE                                                                             \
+	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU |           \
 	 PERF_SAMPLE_PERIOD)
 
 /** Where the parts of a source's samples start, in bytes from the header; 0: not there. */
@@ -21,8 +21,8 @@ struct ps_sample_layout {
 	uint64_t sample_type;
 	uint64_t read_format;
 	uint16_t ip, tid, time, addr, id, stream_id, cpu, period;
-	uint16_t variable; // the first part whose size differs from record to record
-	uint16_t raw;	   // the same where it is the raw data, else 0
+	uint16_t variable;     // the first part whose size differs from record to record
+	uint16_t raw;	       // the same where it is the raw data, else 0
 	uint16_t trailer_size; // of other records: sample_id_all
 	uint16_t trailer_time; // bytes of the time from the end of those, 0: none
 	uint16_t trailer_cpu;

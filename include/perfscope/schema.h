@@ -12,8 +12,8 @@
 /** Immutable once built, counted by reference; the count is not atomic (the GIL, or one thread). */
 struct ps_schema {
 	unsigned int nr_references;
-	char *name;		  // "sched:sched_switch", "cycles"
-	struct ps_field *fields;  // of the raw data, common_* first; NULL for counters
+	char *name;		 // "sched:sched_switch", "cycles"
+	struct ps_field *fields; // of the raw data, common_* first; NULL for counters
 	size_t nr_fields;
 	struct ps_format *format; // how the kernel prints it, NULL: none
 };

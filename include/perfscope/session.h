@@ -17,16 +17,16 @@ struct ps_stream {
 	struct ps_sample_layout layout;
 	uint64_t id;
 	int fd;
-	int cpu;   // -1: any
-	pid_t tid; // -1: all of the CPU
+	int cpu;	    // -1: any
+	pid_t tid;	    // -1: all of the CPU
 	uint32_t ring;	    // index
 	uint64_t delivered; // samples handed out, as dispatch counts them
 	uint64_t lost;	    // told by PERF_FORMAT_LOST when last read
 };
 
 struct ps_session_options {
-	uint64_t ring_bytes;	// per ring, a power of two; 0: the default of 4 MiB
-	bool is_ring_bytes_given; // -m: refuse nothing silently
+	uint64_t ring_bytes;		// per ring, a power of two; 0: the default of 4 MiB
+	bool is_ring_bytes_given;	// -m: refuse nothing silently
 	unsigned int watermark_percent; // 0: the default of 25
 	enum ps_clock_kind clock;
 	bool strict;	 // a missing counter is an error
@@ -42,7 +42,7 @@ struct ps_session {
 	struct ps_ring *rings;
 	size_t nr_rings;
 	int *ring_fds; // to poll, one a ring; ps_session_is_over changes them, -1: its threads are gone
-	bool has_lost_count; // PERF_FORMAT_LOST is there (Linux 6.0)
+	bool has_lost_count;	  // PERF_FORMAT_LOST is there (Linux 6.0)
 	uint64_t id_base;	  // ids are dense: by_id[id - id_base]
 	struct ps_stream **by_id; // holes are NULL
 	size_t nr_by_id;
@@ -60,8 +60,7 @@ struct ps_session {
  * session is destroyed.
  */
 struct ps_error *ps_session_open(struct ps_source_list *sources, const struct ps_target *target,
-				 const struct ps_session_options *options,
-				 struct ps_session **ret);
+				 const struct ps_session_options *options, struct ps_session **ret);
 void ps_session_destroy(struct ps_session *session);
 
 /**
@@ -87,9 +86,10 @@ static inline struct ps_stream *ps_session_find(const struct ps_session *session
 /** A source's counts over all its descriptors. */
 struct ps_count {
 	uint64_t value;
-	uint64_t enabled_ns, running_ns; // sums: could count, and did; running < enabled: multiplexed
-	uint64_t lost;			 // samples that found no room (0 without PERF_FORMAT_LOST)
-	bool is_valid;			 // false: missing, or a read failed, so that the sum would be too small
+	uint64_t enabled_ns,
+		running_ns; // sums: could count, and did; running < enabled: multiplexed
+	uint64_t lost;	    // samples that found no room (0 without PERF_FORMAT_LOST)
+	bool is_valid;	    // false: missing, or a read failed, so that the sum would be too small
 };
 
 /**

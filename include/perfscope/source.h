@@ -10,19 +10,19 @@
 #include <perfscope/spec.h>
 
 struct ps_source {
-	size_t index;	 // in the list
-	char *name;	 // "sched:sched_switch", "cycles": what _event says, without alias
-	char *label;	 // what summaries and totals call it: the alias, else the name with its modifiers; unique
-	char *handler;	 // "sched__sched_switch", "sched__alias", "cycles"
-	char *filter;	 // NULL: none
-	char *cpus;	 // cpus=LIST, NULL: those of the target
+	size_t index; // in the list
+	char *name;   // "sched:sched_switch", "cycles": what _event says, without alias
+	char *label; // what summaries and totals call it: the alias, else the name with its modifiers; unique
+	char *handler;		     // "sched__sched_switch", "sched__alias", "cycles"
+	char *filter;		     // NULL: none
+	char *cpus;		     // cpus=LIST, NULL: those of the target
 	struct perf_event_attr attr; // all but clock, wake-ups and id bits, which the session sets
 	struct ps_schema *schema;    // a reference
 	unsigned int group;	     // 0: alone
 	bool is_group_leader;
-	bool is_sampling;     // false: counts only
-	bool is_missing;      // this machine lacks it: reads None
-	char *missing_reason; // "no hardware PMU here; nearest: cpu-clock"
+	bool is_sampling;	    // false: counts only
+	bool is_missing;	    // this machine lacks it: reads None
+	char *missing_reason;	    // "no hardware PMU here; nearest: cpu-clock"
 	const struct ps_spec *spec; // borrowed: where it came from, for messages
 	size_t raw_size;	    // bytes of the fixed part of raw data, 0: none
 };

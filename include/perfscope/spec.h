@@ -28,10 +28,10 @@ struct ps_term {
 
 struct ps_spec {
 	enum ps_spec_kind kind;
-	char *text;    // this event as it was typed
-	size_t column; // where it starts in the whole text
-	char *system;  // tracepoint: system; PMU: its name; probe: uprobe, kprobe, ...
-	char *name;    // tracepoint, counter: name; probe: FUNC, or PROVIDER:NAME of usdt
+	char *text;	 // this event as it was typed
+	size_t column;	 // where it starts in the whole text
+	char *system;	 // tracepoint: system; PMU: its name; probe: uprobe, kprobe, ...
+	char *name;	 // tracepoint, counter: name; probe: FUNC, or PROVIDER:NAME of usdt
 	uint64_t offset; // probe: +OFF
 	char *file;	 // probe: FILE, else NULL
 	char *args;	 // probe: fetch arguments, else NULL
@@ -43,17 +43,17 @@ struct ps_spec {
 	size_t nr_terms;
 	// attributes
 	char *alias;
-	char *cpus;	       // cpus=LIST as typed, NULL: those of the target
-	bool has_stack;	       // stack
-	uint32_t max_stack;    // max-stack=N, 0: not given
-	uint64_t freq;	       // freq=HZ, 0: not given
-	uint64_t period;       // period=N, 0: not given
-	uint64_t sample_type;  // PERF_SAMPLE_* bits asked for by ip, addr, read, ...
+	char *cpus;	      // cpus=LIST as typed, NULL: those of the target
+	bool has_stack;	      // stack
+	uint32_t max_stack;   // max-stack=N, 0: not given
+	uint64_t freq;	      // freq=HZ, 0: not given
+	uint64_t period;      // period=N, 0: not given
+	uint64_t sample_type; // PERF_SAMPLE_* bits asked for by ip, addr, read, ...
 	// modifiers, perf's meaning
 	bool exclude_user, exclude_kernel, exclude_hv, exclude_host, exclude_guest;
 	bool is_modified; // one of u k h G H was given
 	uint8_t precise_ip;
-	char *modifiers; // as typed, those of its braces behind its own; NULL: none
+	char *modifiers;    // as typed, those of its braces behind its own; NULL: none
 	unsigned int group; // 0: alone; else the number of its braces, from 1
 };
 

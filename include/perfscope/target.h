@@ -22,18 +22,18 @@ struct ps_target {
 	bool is_cpu_list; // -C was given
 	pid_t *tids;	  // PS_TARGET_THREADS
 	size_t nr_tids;
-	int cgroup_fd;	// PS_TARGET_CGROUP, else -1
-	bool inherit;	// children too
+	int cgroup_fd;	      // PS_TARGET_CGROUP, else -1
+	bool inherit;	      // children too
 	bool inherit_threads; // new threads, no children (--run without --inherit)
 	bool is_workload;     // --run: enable at exec
 };
 
 struct ps_target_options {
-	const char *cpus;    // -C LIST or NULL
-	const char *pids;    // -p LIST or NULL
-	const char *tids;    // -t LIST or NULL
-	const char *cgroup;  // --cgroup PATH or NULL
-	pid_t workload;	     // the started program, or 0
+	const char *cpus;   // -C LIST or NULL
+	const char *pids;   // -p LIST or NULL
+	const char *tids;   // -t LIST or NULL
+	const char *cgroup; // --cgroup PATH or NULL
+	pid_t workload;	    // the started program, or 0
 	bool inherit;
 };
 

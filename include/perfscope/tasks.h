@@ -24,7 +24,8 @@ void ps_tasks_destroy(struct ps_tasks *tasks);
 void ps_tasks_snapshot(struct ps_tasks *tasks, const pid_t *pids, size_t nr);
 
 /** Follow a COMM, FORK or EXIT record of @size bytes (others are passed over); @time_ns is when. */
-void ps_tasks_follow(struct ps_tasks *tasks, const struct perf_event_header *header, uint64_t time_ns);
+void ps_tasks_follow(struct ps_tasks *tasks, const struct perf_event_header *header,
+		     uint64_t time_ns);
 
 /**
  * The name of @tid now, at the record last followed; "swapper/N" is not known: tid 0 is "swapper".

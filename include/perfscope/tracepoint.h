@@ -26,7 +26,8 @@ struct ps_error *ps_tracepoint_read_format(const char *tracefs, const char *syst
 					   const char *name, char **ret, size_t *ret_size);
 
 /** Called for each tracepoint; an error ends the walk and is returned. */
-typedef struct ps_error *(*ps_tracepoint_visit)(const char *system, const char *name, void *argument);
+typedef struct ps_error *(*ps_tracepoint_visit)(const char *system, const char *name,
+						void *argument);
 
 /**
  * Visit the tracepoints whose system and name match (* and ?; the match is exact where there is neither), sorted.

@@ -17,11 +17,11 @@ struct loop {
 	const struct ps_loop_options *options;
 	int epoll_fd;
 	struct ps_deadline interval, usage, duration;
-	uint64_t pace_ns;   // between two looks into rings that are below their watermark
+	uint64_t pace_ns;    // between two looks into rings that are below their watermark
 	uint64_t warm_up_ns; // the same for the first looks: it doubles until it reaches pace_ns
-	bool has_full_ring; // a ring reached its watermark
-	bool is_exited;	    // the program of --run has ended
-	bool has_hangup;    // a ring has nobody left who writes it
+	bool has_full_ring;  // a ring reached its watermark
+	bool is_exited;	     // the program of --run has ended
+	bool has_hangup;     // a ring has nobody left who writes it
 	bool is_ended;
 	enum ps_loop_end end;
 	struct ps_error *error; // that ended it

@@ -48,8 +48,8 @@ struct ps_error *ps_python_take_error(const char *what)
 		return ps_error_format(PS_ERROR_SCRIPT, "%s failed", what);
 	_cleanup_pydecref_ PyObject *summary = summarize_exception(type, value);
 	_cleanup_free_ char *line = copy_text(summary);
-	struct ps_error *error =
-		ps_error_format(PS_ERROR_SCRIPT, "%s raised %s", what, line ? line : "an exception");
+	struct ps_error *error = ps_error_format(PS_ERROR_SCRIPT, "%s raised %s", what,
+						 line ? line : "an exception");
 	_cleanup_pydecref_ PyObject *text = format_exception(type, value, traceback);
 	if (error != &ps_enomem)
 		error->detail = copy_text(text);

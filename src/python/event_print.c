@@ -24,7 +24,8 @@ static char resched_letter(unsigned int flags)
 {
 	// By bits: need, preempt, lazy.
 	static const char letters[] = { '.', 'n', 'p', 'N', 'l', 'b', 'L', 'B' };
-	return letters[(flags & FLAG_NEED_RESCHED ? 1 : 0) | (flags & FLAG_PREEMPT_RESCHED ? 2 : 0) |
+	return letters[(flags & FLAG_NEED_RESCHED ? 1 : 0) |
+		       (flags & FLAG_PREEMPT_RESCHED ? 2 : 0) |
 		       (flags & FLAG_NEED_RESCHED_LAZY ? 4 : 0)];
 }
 
@@ -82,7 +83,8 @@ static bool write_head(PerfEvent *self, bool timestamp, FILE *stream)
 	_cleanup_pydecref_ PyObject *tid = comm ? PerfEvent_load(self, PS_SLOT_TID) : NULL;
 	_cleanup_pydecref_ PyObject *cpu = tid ? PerfEvent_load(self, PS_SLOT_CPU) : NULL;
 	_cleanup_pydecref_ PyObject *time = cpu ? PerfEvent_load(self, PS_SLOT_TIME) : NULL;
-	_cleanup_pydecref_ PyObject *realtime = time ? PerfEvent_load(self, PS_SLOT_REALTIME) : NULL;
+	_cleanup_pydecref_ PyObject *realtime =
+		time ? PerfEvent_load(self, PS_SLOT_REALTIME) : NULL;
 	_cleanup_pydecref_ PyObject *comm_bytes =
 		realtime ? PyUnicode_AsEncodedString(comm, "utf-8", "surrogateescape") : NULL;
 	const char *name = comm_bytes ? PyUnicode_AsUTF8(self->type->name) : NULL;

@@ -172,14 +172,10 @@ static PyModuleDef_Slot module_slots[] = {
 };
 
 static struct PyModuleDef module_def = {
-	PyModuleDef_HEAD_INIT,
-	.m_name = "perfscope",
-	.m_doc = DOC_module,
-	.m_size = sizeof(struct ps_module_state),
-	.m_methods = module_methods,
-	.m_slots = module_slots,
-	.m_traverse = module_traverse,
-	.m_clear = module_clear,
+	PyModuleDef_HEAD_INIT,	       .m_name = "perfscope",
+	.m_doc = DOC_module,	       .m_size = sizeof(struct ps_module_state),
+	.m_methods = module_methods,   .m_slots = module_slots,
+	.m_traverse = module_traverse, .m_clear = module_clear,
 	.m_free = module_free,
 };
 

@@ -106,8 +106,8 @@ static inline PyObject *load_int(const PerfEvent *self, const struct ps_loader *
 		return NULL;
 	memcpy(&word, data, sizeof(word));
 	word <<= loader->shift;
-	return loader->is_signed ? ps_int_to_python((int64_t)word >> loader->shift) :
-				   ps_unsigned_to_python(word >> loader->shift);
+	return loader->is_signed ? ps_int_to_python((int64_t)word >> loader->shift)
+				 : ps_unsigned_to_python(word >> loader->shift);
 }
 
 static PyObject *decode_field(PerfEvent *self, size_t index)
@@ -125,9 +125,8 @@ static PyObject *decode_field(PerfEvent *self, size_t index)
 
 static __attribute__((noinline)) PyObject *decode_slot(PerfEvent *self, Py_ssize_t slot)
 {
-	return slot < PS_NR_COMMON_SLOTS ?
-		       PerfEvent_decode_common(self, (enum ps_common_slot)slot) :
-		       decode_field(self, slot - PS_NR_COMMON_SLOTS);
+	return slot < PS_NR_COMMON_SLOTS ? PerfEvent_decode_common(self, (enum ps_common_slot)slot)
+					 : decode_field(self, slot - PS_NR_COMMON_SLOTS);
 }
 
 /** Decode what stands in @slot. New reference. */
@@ -188,8 +187,8 @@ static PyObject *get_by_generic(PerfEvent *self, PyObject *name)
 static PyObject *PerfEvent_getattro(PerfEvent *self, PyObject *name)
 {
 	const struct ps_attribute *entry = EventType_find_attribute(self->type, name);
-	Py_ssize_t slot = PS_LIKELY(entry != NULL) ? entry->slot :
-						     EventType_find_dot(self->type, name);
+	Py_ssize_t slot =
+		PS_LIKELY(entry != NULL) ? entry->slot : EventType_find_dot(self->type, name);
 	return slot >= 0 ? PerfEvent_load(self, slot) : get_by_generic(self, name);
 }
 
@@ -222,8 +221,8 @@ static int PerfEvent_contains(PerfEvent *self, PyObject *name)
 static PyObject *PerfEvent_get(PerfEvent *self, PyObject *const *args, Py_ssize_t nargs)
 {
 	if (nargs < 1 || nargs > 2)
-		return PyErr_Format(PyExc_TypeError, "get() takes a name and a default, not %zd arguments",
-				    nargs);
+		return PyErr_Format(PyExc_TypeError,
+				    "get() takes a name and a default, not %zd arguments", nargs);
 	Py_ssize_t slot = EventType_find_key(self->type, args[0]);
 	if (slot >= 0)
 		return PerfEvent_load(self, slot);

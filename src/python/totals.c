@@ -83,20 +83,15 @@ static PyMemberDef PerfEventTotals_members[] = {
 	{ "scaled", T_OBJECT, offsetof(PerfEventTotals, scaled), 0, DOC_PerfEventTotals_scaled },
 	{ "coverage", T_OBJECT, offsetof(PerfEventTotals, coverage), 0,
 	  DOC_PerfEventTotals_coverage },
-	{ "seconds", T_DOUBLE, offsetof(PerfEventTotals, seconds), 0,
-	  DOC_PerfEventTotals_seconds },
+	{ "seconds", T_DOUBLE, offsetof(PerfEventTotals, seconds), 0, DOC_PerfEventTotals_seconds },
 	{ NULL },
 };
 
 static PyType_Slot PerfEventTotals_slots[] = {
-	{ Py_tp_new, PerfEventTotals_new },
-	{ Py_tp_dealloc, PerfEventTotals_dealloc },
-	{ Py_tp_traverse, PerfEventTotals_traverse },
-	{ Py_tp_clear, PerfEventTotals_clear },
-	{ Py_tp_repr, PerfEventTotals_repr },
-	{ Py_tp_members, PerfEventTotals_members },
-	{ Py_tp_doc, (void *)DOC_PerfEventTotals },
-	{ 0, NULL },
+	{ Py_tp_new, PerfEventTotals_new },	      { Py_tp_dealloc, PerfEventTotals_dealloc },
+	{ Py_tp_traverse, PerfEventTotals_traverse }, { Py_tp_clear, PerfEventTotals_clear },
+	{ Py_tp_repr, PerfEventTotals_repr },	      { Py_tp_members, PerfEventTotals_members },
+	{ Py_tp_doc, (void *)DOC_PerfEventTotals },   { 0, NULL },
 };
 
 PyType_Spec PerfEventTotals_spec = {

@@ -24,8 +24,8 @@ static PyObject *element_to_python(const struct ps_value *value, size_t at)
 	default: {
 		uint64_t element;
 		memcpy(&element, data, sizeof(element));
-		return value->is_signed ? ps_int_to_python((int64_t)element) :
-					  ps_unsigned_to_python(element);
+		return value->is_signed ? ps_int_to_python((int64_t)element)
+					: ps_unsigned_to_python(element);
 	}
 	}
 }
@@ -66,8 +66,8 @@ PyObject *ps_value_to_python(const struct ps_value *value)
 {
 	switch (value->kind) {
 	case PS_FIELD_INT:
-		return value->is_signed ? ps_int_to_python(value->i64) :
-					  ps_unsigned_to_python(value->u64);
+		return value->is_signed ? ps_int_to_python(value->i64)
+					: ps_unsigned_to_python(value->u64);
 	case PS_FIELD_STRING:
 		return ps_text_to_python((const char *)value->bytes.data, value->bytes.size);
 	case PS_FIELD_BYTES:

@@ -34,7 +34,7 @@ struct ps_dispatch {
 	size_t nr_bindings;
 	uint64_t max_events, nr_events;
 	uint64_t nr_left; // in the rings at the end
-	uint64_t budget; // events of the next turn
+	uint64_t budget;  // events of the next turn
 	uint64_t synced_ns;
 	void (*print)(void *argument);
 	void *print_argument;
@@ -69,9 +69,9 @@ static struct ps_error *bind_sources(struct ps_dispatch *dispatch)
 		const struct ps_source *source = sources->sources[i];
 		struct binding *binding = &dispatch->bindings[i];
 		binding->handler = script->handlers[i];
-		binding->name = binding->handler == script->callbacks[PS_CALLBACK_SAMPLE] ?
-					ps_callbacks[PS_CALLBACK_SAMPLE].name :
-					source->handler;
+		binding->name = binding->handler == script->callbacks[PS_CALLBACK_SAMPLE]
+					? ps_callbacks[PS_CALLBACK_SAMPLE].name
+					: source->handler;
 		binding->event_type =
 			ps_event_type_create(script->perfscope, dispatch->session, source);
 		if (!binding->event_type)
@@ -158,8 +158,8 @@ static void call_back(struct ps_dispatch *dispatch, enum ps_callback which, PyOb
 	// __exit__ may take its time after a stop: it is not to be interrupted by the first signal.
 	if (which != PS_CALLBACK_EXIT)
 		enter_script(dispatch);
-	PyObject *result = owned ? PyObject_CallFunctionObjArgs(function, owned, NULL) :
-				   PyObject_CallNoArgs(function);
+	PyObject *result = owned ? PyObject_CallFunctionObjArgs(function, owned, NULL)
+				 : PyObject_CallNoArgs(function);
 	if (!result)
 		ps_policy_take(&dispatch->policy, ps_callbacks[which].name);
 	Py_XDECREF(result);
@@ -179,18 +179,17 @@ static void call_lost(struct ps_dispatch *dispatch, const struct ps_loss *loss)
 	unsigned long long start = loss->start_ns ? ps_time_view(view, loss->start_ns) : 0;
 	unsigned long long end = ps_time_view(view, loss->end_ns);
 	PyObject *function = dispatch->script->callbacks[PS_CALLBACK_LOST];
-	PyObject *result =
-		dispatch->script->nr_args[PS_CALLBACK_LOST] == 2 ?
-			PyObject_CallFunction(function, "KK", start, end) :
-			PyObject_CallFunction(function, "KKK", start, end,
-					      (unsigned long long)loss->nr);
+	PyObject *result = dispatch->script->nr_args[PS_CALLBACK_LOST] == 2
+				   ? PyObject_CallFunction(function, "KK", start, end)
+				   : PyObject_CallFunction(function, "KKK", start, end,
+							   (unsigned long long)loss->nr);
 	if (!result)
 		ps_policy_take(&dispatch->policy, ps_callbacks[PS_CALLBACK_LOST].name);
 	Py_XDECREF(result);
 }
 
 static inline void call_handler(struct ps_dispatch *dispatch, const struct binding *binding,
-			 const struct ps_record *record)
+				const struct ps_record *record)
 {
 	PyObject *arguments[2] = { NULL, ps_event_wrap(binding->event_type, record) };
 	if (PS_UNLIKELY(!arguments[1])) {
@@ -356,8 +355,8 @@ void ps_dispatch_drain(struct ps_dispatch *dispatch, uint64_t limit_ns)
 		enter_script(dispatch);
 		uint64_t nr = take_records(dispatch, dispatch->budget);
 		leave_script(dispatch);
-		is_done = nr < dispatch->budget || is_over(dispatch) || ps_monotonic_ns() >= end_ns ||
-			  is_enough(dispatch);
+		is_done = nr < dispatch->budget || is_over(dispatch) ||
+			  ps_monotonic_ns() >= end_ns || is_enough(dispatch);
 	}
 	if (is_enough(dispatch))
 		return;

@@ -176,10 +176,10 @@ static bool ensure_interrupt(const struct sigaction *before)
 
 static struct ps_error *cannot_start(const PyStatus *status)
 {
-	struct ps_error *error = ps_error_format(
-		PS_ERROR_UNSUPPORTED, "start Python %s: %s%s%s", BUILT_WITH,
-		status->func ? status->func : "", status->func ? ": " : "",
-		status->err_msg ? status->err_msg : "it asked to exit");
+	struct ps_error *error =
+		ps_error_format(PS_ERROR_UNSUPPORTED, "start Python %s: %s%s%s", BUILT_WITH,
+				status->func ? status->func : "", status->func ? ": " : "",
+				status->err_msg ? status->err_msg : "it asked to exit");
 	const char *home = getenv("PYTHONHOME");
 	return home && *home ? ps_error_hint(error, "PYTHONHOME is %s: unset it", home) : error;
 }

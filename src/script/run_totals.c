@@ -79,5 +79,6 @@ PyObject *ps_run_totals_whole(struct ps_run_totals *totals, PyObject *module)
 	if (!now)
 		return PyErr_NoMemory();
 	read_counts(totals->session, now);
-	return totals_between(totals, module, totals->start, now, ps_monotonic_ns() - totals->start_ns);
+	return totals_between(totals, module, totals->start, now,
+			      ps_monotonic_ns() - totals->start_ns);
 }

@@ -78,7 +78,8 @@ static void after_fork_in_child(void)
 struct ps_error *ps_session_follow_forks(struct ps_session *session)
 {
 	static bool is_registered;
-	if (!is_registered && pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child))
+	if (!is_registered &&
+	    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child))
 		return &ps_enomem;
 	is_registered = true;
 	followed = session;

@@ -44,7 +44,8 @@ struct sample {
 
 /** The smallest object that a handler can read fields from. */
 struct event {
-	PyObject_HEAD const struct sample *sample;
+	PyObject_HEAD
+	const struct sample *sample;
 };
 
 static struct {

@@ -10,8 +10,8 @@ static PyObject *new_perfscope(void)
 	PyObject *def = PyInit_perfscope(); // borrowed: a static PyModuleDef
 	_cleanup_pydecref_ PyObject *machinery = PyImport_ImportModule("importlib.machinery");
 	_cleanup_pydecref_ PyObject *spec =
-		machinery ? PyObject_CallMethod(machinery, "ModuleSpec", "sO", "perfscope", Py_None) :
-			    NULL;
+		machinery ? PyObject_CallMethod(machinery, "ModuleSpec", "sO", "perfscope", Py_None)
+			  : NULL;
 	if (!spec)
 		return NULL;
 	_cleanup_pydecref_ PyObject *module = PyModule_FromDefAndSpec((PyModuleDef *)def, spec);
@@ -76,7 +76,10 @@ static PyMethodDef methods[] = {
 };
 
 static struct PyModuleDef def = {
-	PyModuleDef_HEAD_INIT, .m_name = "eventmaker", .m_size = -1, .m_methods = methods,
+	PyModuleDef_HEAD_INIT,
+	.m_name = "eventmaker",
+	.m_size = -1,
+	.m_methods = methods,
 };
 
 PyMODINIT_FUNC PyInit_eventmaker(void)

@@ -19,14 +19,14 @@
 static struct CMUnitTest ps_tests[PS_MAX_TESTS];
 static size_t ps_nr_tests;
 
-#define TEST(room, sentence)                                                                      \
-	static void test_##room##_##sentence(void **state);                                       \
-	__attribute__((constructor)) static void register_##room##_##sentence(void)               \
-	{                                                                                         \
-		ps_tests[ps_nr_tests++] =                                                         \
-			(struct CMUnitTest){ #room ": " #sentence, test_##room##_##sentence,      \
-					     NULL, NULL, NULL };                                  \
-	}                                                                                         \
+#define TEST(room, sentence)                                                                       \
+	static void test_##room##_##sentence(void **state);                                        \
+	__attribute__((constructor)) static void register_##room##_##sentence(void)                \
+	{                                                                                          \
+		ps_tests[ps_nr_tests++] =                                                          \
+			(struct CMUnitTest){ #room ": " #sentence, test_##room##_##sentence, NULL, \
+					     NULL, NULL };                                         \
+	}                                                                                          \
 	static void test_##room##_##sentence(void **state __attribute__((unused)))
 
 #define ASSERT_EQ(left, right) assert_int_equal(left, right)
@@ -37,30 +37,30 @@ static size_t ps_nr_tests;
 #define ASSERT_NOT_NULL(pointer) assert_non_null(pointer)
 
 /** End the test as skipped; the formatted reason stands in the list at the end of `make test`. */
-#define SKIP(...)                                                                                 \
-	do {                                                                                      \
-		printf("# skip: " __VA_ARGS__);                                                   \
-		putchar('\n');                                                                    \
-		skip();                                                                           \
+#define SKIP(...)                                                                                  \
+	do {                                                                                       \
+		printf("# skip: " __VA_ARGS__);                                                    \
+		putchar('\n');                                                                     \
+		skip();                                                                            \
 	} while (0)
 
 /** Success; a failure shows the message. */
-#define ASSERT_OK(call)                                                                           \
-	do {                                                                                      \
-		struct ps_error *error_ = (call);                                                 \
-		if (error_)                                                                       \
-			fail_msg("%s", error_->message);                                          \
+#define ASSERT_OK(call)                                                                            \
+	do {                                                                                       \
+		struct ps_error *error_ = (call);                                                  \
+		if (error_)                                                                        \
+			fail_msg("%s", error_->message);                                           \
 	} while (0)
 
 /** A failure of this kind whose message contains @text. */
-#define ASSERT_ERROR(call, expected_kind, text)                                                   \
-	do {                                                                                      \
-		struct ps_error *error_ = (call);                                                 \
-		assert_non_null(error_);                                                          \
-		if (!strstr(error_->message, text))                                               \
-			fail_msg("\"%s\" is not in \"%s\"", text, error_->message);               \
-		assert_int_equal(error_->kind, expected_kind);                                    \
-		ps_error_destroy(error_);                                                         \
+#define ASSERT_ERROR(call, expected_kind, text)                                                    \
+	do {                                                                                       \
+		struct ps_error *error_ = (call);                                                  \
+		assert_non_null(error_);                                                           \
+		if (!strstr(error_->message, text))                                                \
+			fail_msg("\"%s\" is not in \"%s\"", text, error_->message);                \
+		assert_int_equal(error_->kind, expected_kind);                                     \
+		ps_error_destroy(error_);                                                          \
 	} while (0)
 
 int main(void)

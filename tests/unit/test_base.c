@@ -53,8 +53,7 @@ TEST(error, caret_of_a_long_text_shows_its_surroundings)
 	memset(text, 'a', 1000);
 	text[1000] = 0;
 	text[500] = '!';
-	struct ps_error *error =
-		ps_error_caret(ps_error_format(PS_ERROR_USAGE, "bad"), text, 500);
+	struct ps_error *error = ps_error_caret(ps_error_format(PS_ERROR_USAGE, "bad"), text, 500);
 	const char *line_end = strchr(error->detail, '\n');
 	ASSERT_NOT_NULL(line_end);
 	size_t caret = strlen(line_end + 1) - 1;

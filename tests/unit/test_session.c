@@ -334,8 +334,8 @@ TEST(session, a_cpu_list_holds_for_threads_too)
 TEST(session, what_the_kernel_alone_makes_is_counted_in_the_kernel)
 {
 	clear_sources();
-	struct ps_source *source = add_source("context-switches", PERF_TYPE_SOFTWARE,
-					      PERF_COUNT_SW_CONTEXT_SWITCHES);
+	struct ps_source *source =
+		add_source("context-switches", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES);
 	source->attr.exclude_kernel = 1;
 	struct ps_target target = own_thread();
 	open_session(&target, 0);

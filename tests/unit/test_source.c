@@ -161,8 +161,8 @@ TEST(source, a_counter_counts_only)
 TEST(source, globs_expand_in_sorted_order_and_pass_over_ftrace)
 {
 	struct fixture all = resolve_all("*:*,sched:*");
-	static const char *const labels[] = { "other:sched_wakeup", "sched:sched_switch",
-					      "sched:sched_wakeup", "syscalls:sys_exit_read",
+	static const char *const labels[] = { "other:sched_wakeup",   "sched:sched_switch",
+					      "sched:sched_wakeup",   "syscalls:sys_exit_read",
 					      "sched:sched_switch#2", "sched:sched_wakeup#2" };
 	ASSERT_EQ(all.list.nr_sources, 6);
 	for (size_t i = 0; i < 6; i++) {

@@ -61,7 +61,7 @@ static inline struct ps_source *add_tracepoint(const char *name)
 	snprintf(path, sizeof(path), "/sys/kernel/tracing/events/syscalls/%s/id", name);
 	FILE *file = fopen(path, "re");
 	if (!file || fscanf(file, "%lu", &id) != 1)
-		skip();
+		SKIP("tracepoints cannot be read by this user");
 	fclose(file);
 	struct ps_source *source = add_source(name, PERF_TYPE_TRACEPOINT, id);
 	source->attr.sample_type = PS_SAMPLE_BASE | PERF_SAMPLE_RAW;

@@ -117,7 +117,7 @@ static struct ps_clock open_perf_or_skip(void)
 	if (error) {
 		ASSERT_EQ(error->kind, PS_ERROR_PERMISSION);
 		ps_error_destroy(error);
-		skip();
+		SKIP("the clock of the kernel cannot be read by this user");
 	}
 	return clock;
 }

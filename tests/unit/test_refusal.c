@@ -131,7 +131,7 @@ TEST(session, too_few_descriptors_are_named_with_the_limit)
 	close(fd);
 	low = (struct rlimit){ fd + 2, fd + 2 };
 	if (setrlimit(RLIMIT_NOFILE, &(struct rlimit){ fd + 2, old.rlim_max }))
-		skip();
+		SKIP("the limit of descriptors cannot be set");
 	// The soft limit alone is raised, and put back.
 	ASSERT_OK(ps_session_open(&list, &target, &options, &session));
 	struct rlimit now;
@@ -164,7 +164,7 @@ TEST(session, too_few_descriptors_are_named_with_the_limit)
 static void as_user(int (*test)(void))
 {
 	if (geteuid())
-		skip();
+		SKIP("needs root");
 	pid_t child = fork();
 	if (!child) {
 		close(STDERR_FILENO); // warnings are wanted, and not here
@@ -184,7 +184,7 @@ static int read_sysctl(const char *name)
 	snprintf(path, sizeof(path), "/proc/sys/kernel/%s", name);
 	FILE *file = fopen(path, "re");
 	if (!file || fscanf(file, "%d", &value) != 1)
-		skip();
+		SKIP("%s cannot be read", path);
 	fclose(file);
 	return value;
 }
@@ -231,7 +231,7 @@ static int refusals_as_user(void)
 TEST(session, a_refusal_names_the_knob)
 {
 	if (read_sysctl("perf_event_paranoid") != 2)
-		skip();
+		SKIP("perf_event_paranoid is not 2");
 	as_user(refusals_as_user);
 }
 
@@ -259,7 +259,7 @@ static int small_rings_as_user(void)
 TEST(session, a_ring_beyond_the_quota_is_made_smaller)
 {
 	if (read_sysctl("perf_event_paranoid") > 2)
-		skip();
+		SKIP("perf_event_paranoid is above 2");
 	as_user(small_rings_as_user);
 }
 

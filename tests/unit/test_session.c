@@ -97,7 +97,7 @@ TEST(session, delivered_and_lost_are_what_happened)
 	struct ps_target target = own_thread();
 	open_session(&target, 4096);
 	if (!session->has_lost_count)
-		skip();
+		SKIP("no PERF_FORMAT_LOST before Linux 6.0");
 	ASSERT_OK(ps_session_enable(session));
 	call_getppid(1000);
 	drain();
@@ -141,7 +141,7 @@ TEST(session, two_cpus_that_alternate_come_out_alternating)
 {
 	static int cpus[] = { 0, 1 };
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
-		skip();
+		SKIP("needs two CPUs");
 	clear_sources();
 	struct ps_source *source = add_tracepoint("sys_enter_getppid");
 	struct ps_target target = { .cpus = cpus, .nr_cpus = 2, .cgroup_fd = -1 };
@@ -311,7 +311,7 @@ TEST(session, a_cpu_list_holds_for_threads_too)
 	struct ps_target target = own_thread();
 	int cpus[] = { 1 };
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
-		skip();
+		SKIP("needs two CPUs");
 	target.cpus = cpus;
 	target.is_cpu_list = true;
 	cpu_set_t before;
@@ -358,7 +358,7 @@ TEST(session, a_thread_that_changes_its_cpu_is_covered_wholly)
 	struct ps_target target = own_thread();
 	int cpus[] = { 0, 1 };
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
-		skip();
+		SKIP("needs two CPUs");
 	target.cpus = cpus;
 	target.nr_cpus = 2;
 	target.inherit = true;
@@ -582,7 +582,7 @@ static void join_cgroup(const char *path)
 TEST(session, a_cgroup_is_followed_on_every_cpu)
 {
 	if (mkdir(CGROUP_PATH, 0755) && errno != EEXIST)
-		skip();
+		SKIP("no cgroup can be made at " CGROUP_PATH);
 	clear_sources();
 	struct ps_source *source = add_tracepoint("sys_enter_getppid");
 	int cpus[] = { 0, 1 };

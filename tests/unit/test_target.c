@@ -298,10 +298,10 @@ TEST(target, a_cgroup_is_found_by_its_path_or_below_the_mount)
 {
 	char mount[4096], folder[4200];
 	if (!find_mount(mount, sizeof(mount)))
-		skip();
+		SKIP("no cgroup v2 is mounted");
 	snprintf(folder, sizeof(folder), "%s/perfscope-test-%d", mount, getpid());
 	if (mkdir(folder, 0755))
-		skip();
+		SKIP("no cgroup can be made in %s", mount);
 	assert_cgroup(folder, folder);
 	assert_cgroup(folder + strlen(mount), folder);
 	assert_cgroup(folder + strlen(mount) + 1, folder);
@@ -313,7 +313,7 @@ TEST(target, a_cgroup_that_does_not_exist_is_named_in_full)
 {
 	char mount[4096], expected[4200];
 	if (!find_mount(mount, sizeof(mount)))
-		skip();
+		SKIP("no cgroup v2 is mounted");
 	snprintf(expected, sizeof(expected), "cgroup %s/no/such does not exist", mount);
 	struct ps_target_options options = { .cgroup = "no/such" };
 	struct ps_target target;

@@ -60,6 +60,23 @@ TEST(clock, now_lies_between_two_readings_of_the_system_clock)
 	}
 }
 
+TEST(clock, a_view_adds_an_offset_or_is_the_time_stamp_counter)
+{
+	struct ps_time_view view = { .offset_ns = -7 };
+	ASSERT_EQ(ps_time_view(&view, 1000), 993);
+	// Two ticks a nanosecond, 40 of them at time 1000; then three ticks in two.
+	view = (struct ps_time_view){ .offset_ns = 40,
+				      .is_tsc = true,
+				      .time_zero = 1000,
+				      .time_mult = 512,
+				      .time_shift = 10 };
+	ASSERT_EQ(ps_time_view(&view, 1000), 40);
+	ASSERT_EQ(ps_time_view(&view, 1500), 1040);
+	ASSERT_TRUE(ps_time_view(&view, 1000 + (1ULL << 62)) == (1ULL << 63) + 40);
+	view.time_mult = 683;
+	ASSERT_EQ(ps_time_view(&view, 1000 + 683 * 7 + 5), 7 * 1024 + 5 * 1024 / 683 + 40);
+}
+
 TEST(clock, apply_sets_the_clock_id_and_none_for_perf)
 {
 	struct perf_event_attr attr = { 0 };

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Values that tools of this kind got wrong, and events that are kept: names, clocks and counters of real events."""
 
+import collections
+import glob
 import os
 import re
 import subprocess
@@ -33,7 +35,9 @@ class TestValues(LiveTestCase):
 
     def test_node_of_kmalloc_is_negative(self):
         got = self.read("event.node", "kmem:kmalloc", "import os; os.pipe()")
-        self.assertEqual(set(got), {-1})
+        # An interrupt may ask for its own node.
+        nodes = {0} | {int(path.rpartition("node")[2]) for path in glob.glob("/sys/devices/system/node/node[0-9]*")}
+        self.assertEqual((set(got) - nodes, collections.Counter(got).most_common(1)[0][0]), ({-1}, -1))
 
     def test_arguments_of_raw_system_calls_are_six_unsigned_integers(self):
         program = ("import ctypes\ncall = ctypes.CDLL(None).syscall\ncall.argtypes = [ctypes.c_ulong] * 7\n"

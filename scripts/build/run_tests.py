@@ -45,10 +45,17 @@ class Tally:
         print(f"{self.passed} passed, {len(self.failed)} failed, {len(self.skipped)} skipped")
 
 
+def restore_signals():
+    """Undo what `nohup` and a shell's `&` ignore: programs inherit it, and tests of Ctrl-C would wait for ever."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def run(command, timeout_s, env=None, stdout=subprocess.PIPE):
     """Status and output of @command in a process group of its own; status None: it took too long and was killed."""
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.STDOUT if stdout else None,
-                          env=env, text=True, errors="backslashreplace", start_new_session=True) as process:
+                          env=env, text=True, errors="backslashreplace", start_new_session=True,
+                          preexec_fn=restore_signals) as process:
         try:
             output, _ = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:

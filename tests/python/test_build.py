@@ -2,6 +2,7 @@
 """The scripts of the build: what they find wrong, and what they let pass."""
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -106,6 +107,12 @@ class TestTally(unittest.TestCase):
         self.assertEqual((status, output), (None, "begun\n"))
         self.assertLess(time.monotonic() - start, 30)  # a child that lives holds the pipe open for 60 s
         self.assertEqual(run_tests.explain(status, 3), "killed after 3 s")
+
+    def test_signals_that_came_ignored_are_as_a_terminal_gives_them(self):
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+            self.addCleanup(signal.signal, number, signal.signal(number, signal.SIG_IGN))
+        _, output = run_tests.run(["grep", "SigIgn", "/proc/self/status"], 10)
+        self.assertEqual(int(output.split()[1], 16), 0)
 
     def test_a_crash_is_named_by_its_signal(self):
         status, _ = run_tests.run(["sh", "-c", "kill -KILL $$"], 10)

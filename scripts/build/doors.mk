@@ -20,17 +20,17 @@ deps: ## Install the Debian packages that are missing (as root; else print the c
 
 .PHONY: demo
 demo: deps ## Build, then run a real script on real kernel events of a known load
-	@$(SUBMAKE) all load
+	+@$(SUBMAKE) all load
 	@scripts/build/demo.sh $(BUILD)
 
 .PHONY: test
 test: deps ## Build and run every test; the last line is `N passed, N failed, N skipped`
-	@$(SUBMAKE) all test-programs
+	+@$(SUBMAKE) all test-programs
 	@$(PYTHON) $(RUN_TESTS) unit fuzz checks python live
 
 .PHONY: check-asan
 check-asan: deps ## Run the unit, fuzz and Python tests under ASan and UBSan, built in build-asan
-	@$(SUBMAKE) BUILD=$(ASAN_BUILD) CFLAGS="-O1 -g -fno-omit-frame-pointer $(ASAN_FLAGS)" LTO= \
+	+@$(SUBMAKE) BUILD=$(ASAN_BUILD) CFLAGS="-O1 -g -fno-omit-frame-pointer $(ASAN_FLAGS)" LTO= \
 		LDFLAGS="$(ASAN_FLAGS)" all test-programs
 	@$(PYTHON) scripts/build/run_tests.py --build $(ASAN_BUILD) --python $(PYTHON) --asan unit fuzz python
 
@@ -40,7 +40,7 @@ check-pythons: deps ## Build for each Python 3.9 to 3.13 on PATH and in PYTHONS,
 
 .PHONY: bench
 bench: deps ## Measure speed, start-up, memory and loss; writes the table of docs/benchmarks.md
-	@$(SUBMAKE) all load floor
+	+@$(SUBMAKE) all load floor
 	@PS_TEST_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/bench/bench.py --python $(PYTHON)
 
 .PHONY: clean

@@ -119,6 +119,17 @@ class TestTally(unittest.TestCase):
         self.assertEqual(run_tests.explain(status, 10), "ended by SIGKILL")
 
 
+class TestDoors(TreeTestCase):
+    def test_the_make_behind_a_door_shares_its_jobs(self):
+        build = os.path.join(self.make_tree({}), "build")
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+        run = subprocess.run(["make", "-n", "demo", f"BUILD={build}", f"PYTHON={sys.executable}"], cwd=ROOT,
+                             env=environment, capture_output=True, text=True, timeout=60)
+        # make follows a recipe with -n, as it lends it its jobs: only where it knows that a make is behind it.
+        self.assertIn(f"-o {build}/perfscope ", run.stdout)
+        self.assertNotIn("jobserver", run.stderr)
+
+
 class TestPythonFlags(unittest.TestCase):
     def site(self, prefix, *folders):
         with mock.patch("site.getsitepackages", return_value=list(folders)):

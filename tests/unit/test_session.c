@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "test.h"
 
+#include "cgroup2.h"
 #include "live_session.h"
 
 static struct ps_merge *merge;
@@ -568,11 +569,9 @@ TEST(session, ids_far_apart_are_found_too)
 	ps_ids_deinit(&far);
 }
 
-#define CGROUP_PATH "/sys/fs/cgroup/unified/perfscope-test"
-
 static void join_cgroup(const char *path)
 {
-	char file_path[128];
+	char file_path[320];
 	snprintf(file_path, sizeof(file_path), "%s/cgroup.procs", path);
 	FILE *file = fopen(file_path, "we");
 	if (!file || fprintf(file, "0") < 0 || fclose(file))
@@ -581,15 +580,19 @@ static void join_cgroup(const char *path)
 
 TEST(session, a_cgroup_is_followed_on_every_cpu)
 {
-	if (mkdir(CGROUP_PATH, 0755) && errno != EEXIST)
-		SKIP("no cgroup can be made at " CGROUP_PATH);
+	char mount[256], path[300];
+	if (!find_cgroup2(mount, sizeof(mount)))
+		SKIP("no cgroup of version 2 is mounted");
+	snprintf(path, sizeof(path), "%s/perfscope-test", mount);
+	if (mkdir(path, 0755) && errno != EEXIST)
+		SKIP("no cgroup can be made at %s", path);
 	clear_sources();
 	struct ps_source *source = add_tracepoint("sys_enter_getppid");
 	int cpus[] = { 0, 1 };
 	struct ps_target target = { .kind = PS_TARGET_CGROUP,
 				    .cpus = cpus,
 				    .nr_cpus = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 2 : 1,
-				    .cgroup_fd = open(CGROUP_PATH, O_RDONLY | O_CLOEXEC) };
+				    .cgroup_fd = open(path, O_RDONLY | O_CLOEXEC) };
 	open_session(&target, 0);
 	ASSERT_OK(ps_session_enable(session));
 	pid_t child = fork();
@@ -599,7 +602,7 @@ TEST(session, a_cgroup_is_followed_on_every_cpu)
 		CPU_SET(0, &set);
 		CPU_SET(1, &set);
 		sched_setaffinity(0, sizeof(set), &set);
-		join_cgroup(CGROUP_PATH);
+		join_cgroup(path);
 		call_getppid(40);
 		_exit(0);
 	}
@@ -608,7 +611,7 @@ TEST(session, a_cgroup_is_followed_on_every_cpu)
 	call_getppid(9); // not in it
 	drain();
 	close(target.cgroup_fd);
-	rmdir(CGROUP_PATH);
+	rmdir(path);
 	ASSERT_EQ(status, 0);
 	ASSERT_EQ(tally.nr_samples, 40);
 	ASSERT_EQ(tally.nr_exit, 1);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "cgroup2.h"
 #include "test.h"
 
 #include <perfscope/target.h>
@@ -268,19 +269,6 @@ TEST(target, two_kinds_at_once_are_refused)
 	}
 }
 
-/** The first cgroup2 mount point; false: there is none. */
-static bool find_mount(char *ret, size_t size)
-{
-	_cleanup_fclose_ FILE *mounts = fopen("/proc/self/mounts", "re");
-	char type[64], format[64];
-	snprintf(format, sizeof(format), "%%*s %%%zus %%63s %%*[^\n]", size - 1);
-	while (mounts && fscanf(mounts, format, ret, type) == 2) {
-		if (!strcmp(type, "cgroup2"))
-			return true;
-	}
-	return false;
-}
-
 static void assert_cgroup(const char *path, const char *folder)
 {
 	struct ps_target target = resolve((struct ps_target_options){ .cgroup = path });
@@ -297,7 +285,7 @@ static void assert_cgroup(const char *path, const char *folder)
 TEST(target, a_cgroup_is_found_by_its_path_or_below_the_mount)
 {
 	char mount[4096], folder[4200];
-	if (!find_mount(mount, sizeof(mount)))
+	if (!find_cgroup2(mount, sizeof(mount)))
 		SKIP("no cgroup v2 is mounted");
 	snprintf(folder, sizeof(folder), "%s/perfscope-test-%d", mount, getpid());
 	if (mkdir(folder, 0755))
@@ -312,7 +300,7 @@ TEST(target, a_cgroup_is_found_by_its_path_or_below_the_mount)
 TEST(target, a_cgroup_that_does_not_exist_is_named_in_full)
 {
 	char mount[4096], expected[4200];
-	if (!find_mount(mount, sizeof(mount)))
+	if (!find_cgroup2(mount, sizeof(mount)))
 		SKIP("no cgroup v2 is mounted");
 	snprintf(expected, sizeof(expected), "cgroup %s/no/such does not exist", mount);
 	struct ps_target_options options = { .cgroup = "no/such" };

@@ -23,7 +23,7 @@ UNIT_TIMEOUT_S = 120
 FUZZ_TIMEOUT_S = 120
 FUZZ_SHORT_S = 5
 FUZZ_ROUND = 500  # texts; seed + 1 may be what round 1 of a seed does, so seeds step by it
-PYTHON_TIMEOUT_S = 240
+PYTHON_TIMEOUT_S = 420
 
 
 class Tally:

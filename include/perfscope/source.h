@@ -20,6 +20,7 @@ struct ps_source {
 	struct ps_schema *schema;    // a reference
 	unsigned int group;	     // 0: alone
 	bool is_group_leader;
+	bool is_glob;		    // one of those that a pattern matched
 	bool is_sampling;	    // false: counts only
 	bool is_missing;	    // this machine lacks it: reads None
 	char *missing_reason;	    // "no hardware PMU here; nearest: cpu-clock"

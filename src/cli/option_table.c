@@ -71,7 +71,8 @@ const struct ps_option ps_option_table[] = {
 	VALUE('v', "verbose", NULL, COUNT, VERBOSITY, verbosity,
 	      "say more; -vv shows each raw record"),
 	TEXT(0, "user", "NAME", USER, user,
-	     "become this user once the events are open, before the script is loaded"),
+	     "become this user once the events are open, before the script is "
+	     "loaded; the program of --run stays what it was"),
 	NUMBER(0, "usage", "MS", USAGE, usage_ms, 1, MAX_MS,
 	       "print perfscope's own CPU share, memory, events, lost"),
 	FLAG('h', "help", NONE, wants_help, "with -e: print a script template; else this help"),

@@ -115,9 +115,7 @@ static bool fill_row(struct ps_summary *summary, const struct ps_source *source,
 	}
 	fill_samples(summary, source, last, row);
 	// Of a glob only what happened is of interest; what was named is always shown.
-	bool is_glob = source->spec && source->spec->kind == PS_SPEC_TRACEPOINT &&
-		       (strpbrk(source->spec->system, "*?") || strpbrk(source->spec->name, "*?"));
-	return !is_glob || row->count || row->lost;
+	return !source->is_glob || row->count || row->lost;
 }
 
 /** The label of @source, with the unit where a plain number would mislead. */

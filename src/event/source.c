@@ -235,6 +235,7 @@ static struct ps_error *add_tracepoint(const char *system, const char *name, voi
 	if (strcmp(system, "syscalls"))
 		source->attr.exclude_kernel = 0;
 	source->is_sampling = true;
+	source->is_glob = is_pattern;
 	source->raw_size = fixed_size(source->schema);
 	return append_source(resolver, take_ptr(source));
 }

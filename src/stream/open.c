@@ -78,6 +78,26 @@ static bool is_kernel_refused(const struct ps_source *source, int os_errno, cons
 	return true;
 }
 
+/** Whether one source is open; the session's own side-band is none, and comes first. */
+static bool has_source(const struct ps_session *session)
+{
+	return session->nr_streams && session->streams[session->nr_streams - 1].source;
+}
+
+/**
+ * Whether @source is one of those that a pattern matched, and the kernel lets nobody sample it
+ * (irq_vectors:irq_work_exit would make itself): that is no reason to give up the others.
+ */
+static bool is_glob_refused(const struct ps_session *session, const struct ps_source *source,
+			    int os_errno, const char **ret_reason)
+{
+	// Where not one could be opened so far, the refusal is of all of them.
+	if (!source->is_glob || os_errno != EPERM || !has_source(session))
+		return false;
+	*ret_reason = "the kernel lets nobody sample it";
+	return true;
+}
+
 /** Which CPUs a source is restricted to. */
 struct cpu_list {
 	int *cpus; // NULL: none in particular
@@ -127,6 +147,7 @@ static struct ps_error *open_places(struct ps_session *session, struct ps_source
 		// A counter may be there on some CPUs only.
 		if (status < 0 && (ps_place_is_gone(place, -status) ||
 				   is_kernel_refused(source, -status, &reason) ||
+				   is_glob_refused(session, source, -status, &reason) ||
 				   ps_refusal_is_missing(-status, &attr, &reason, &nearest)))
 			continue;
 		if (status < 0)
@@ -165,7 +186,7 @@ static struct ps_error *open_source(struct ps_session *session, struct ps_source
 /** An error where not one source has a descriptor. */
 static struct ps_error *check_any_open(const struct ps_session *session)
 {
-	if (session->nr_streams && session->streams[session->nr_streams - 1].source)
+	if (has_source(session))
 		return NULL;
 	for (size_t i = 0; i < session->sources->nr_sources; i++) {
 		const struct ps_source *source = session->sources->sources[i];

@@ -53,6 +53,14 @@ class TestSeveral(GroupTestCase):
         self.assertEqual(result["got"], {"syscalls__a sys_enter_getppid": 3, "sample sys_enter_kill": 4})
         self.assertEqual(list(result["values"]), ["a", KILL, "page-faults"])
 
+    def test_glob_goes_on_without_what_nobody_may_sample(self):
+        run = self.run_script("def __sample__(event): pass\n", "irq_vectors:irq_work_e*", "--duration", "0.05")
+        self.assertEqual([run.status, run.errors], [
+            0, ["perfscope: irq_vectors:irq_work_exit: the kernel lets nobody sample it, it reads None"]])
+        run = self.run_script("def __sample__(event): pass\n", "irq_vectors:irq_work_ex*", "--duration", "0.05")
+        self.assertEqual(run.status, 1)
+        self.assertIn("open irq_vectors:irq_work_exit on cpu 0: permission denied in spite of CAP_PERFMON", run.stderr)
+
     def test_glob_opens_all_that_match_and_one_handler_is_found_by_name(self):
         result = self.run_names(handlers("syscalls__sys_enter_getppid"), "syscalls:sys_enter_getp?id", load=["getppid", 11])
         self.assertEqual(result["got"], {"syscalls__sys_enter_getppid sys_enter_getppid": 11})

@@ -6,6 +6,7 @@
 #define PERFSCOPE_PYTHON_TYPES_H
 
 #include <perfscope/python.h>
+#include <perfscope/sample_field.h>
 
 // Flags that 3.9 does not know; there, Py_tp_new is taken away by hand.
 #if PY_VERSION_HEX < 0x030A0000
@@ -86,7 +87,11 @@ struct ps_loader {
 
 typedef struct PerfEvent PerfEvent;
 
-/** One kind of event: its schema, its names, its freelist. Slots: the common ones, then the schema's fields. */
+/**
+ * One kind of event: its schema, its names, its freelist.
+ *
+ * Slots: the common ones, the schema's fields, the parts of the sample that have names.
+ */
 typedef struct {
 	PyObject_HEAD
 	PyObject *module;	  // owned
@@ -94,6 +99,8 @@ typedef struct {
 	struct ps_sample_layout layout;
 	struct ps_time_view time_view;
 	int64_t realtime_offset_ns;
+	const struct ps_sample_field **samples; // by slot behind the schema's, owned array
+	size_t nr_samples;
 	Py_ssize_t nr_slots;
 	struct ps_loader *loaders; // by slot, owned
 	PyObject *name;		   // str, _event
@@ -151,6 +158,9 @@ PyObject *PerfEvent_load(PerfEvent *self, Py_ssize_t slot);
 
 /** The value of a common field, decoded. New reference. */
 PyObject *PerfEvent_decode_common(PerfEvent *self, enum ps_common_slot slot);
+
+/** The value of a part of the sample. New reference. */
+PyObject *PerfEvent_decode_sample(PerfEvent *self, const struct ps_sample_field *field);
 
 /** One line as `print` shows it, without a newline. New reference. */
 PyObject *PerfEvent_line(PerfEvent *self, bool timestamp);

@@ -28,7 +28,7 @@ struct ps_sample_layout {
 	uint16_t trailer_cpu;
 	// what the sizes of variable parts depend on
 	bool has_branch_hw_index, has_branch_counters;
-	uint8_t nr_regs_user, nr_regs_intr;
+	uint64_t regs_user_mask, regs_intr_mask;
 };
 
 /** Lay out the samples and the trailers of an event opened with @attr. @layout->id is that of IDENTIFIER, else of ID. */
@@ -37,9 +37,21 @@ void ps_sample_layout_init(struct ps_sample_layout *layout, const struct perf_ev
 /** The parts whose place differs; offsets from the header, 0: not there or cut. */
 struct ps_sample_parts {
 	uint32_t read;
-	uint32_t callchain;
-	uint32_t raw; // of the data behind its size
+	uint32_t callchain; // u64 nr, nr addresses
+	uint32_t raw;	    // u32 size, bytes
 	uint32_t raw_size;
+	uint32_t branch_stack; // u64 nr, the hardware index where asked for, nr entries
+	uint32_t regs_user;    // u64 abi, registers
+	uint32_t stack_user;   // u64 size, bytes, u64 how many of them are filled
+	uint32_t weight;
+	uint32_t data_src;
+	uint32_t transaction;
+	uint32_t regs_intr;
+	uint32_t phys_addr;
+	uint32_t cgroup;
+	uint32_t data_page_size;
+	uint32_t code_page_size;
+	uint32_t aux; // u64 size, bytes
 };
 
 /** Walk the variable parts once. False: the record is cut or lies; what was found before stays found. */
@@ -57,7 +69,7 @@ static inline bool ps_sample_raw(const struct ps_sample_layout *layout,
 		       ps_bytes_slice(record, layout->raw + sizeof(size), size, ret);
 	struct ps_sample_parts parts;
 	ps_sample_walk(layout, header, &parts);
-	return parts.raw && ps_bytes_slice(record, parts.raw, parts.raw_size, ret);
+	return parts.raw && ps_bytes_slice(record, parts.raw + sizeof(size), parts.raw_size, ret);
 }
 
 #endif

@@ -29,8 +29,8 @@ struct ps_session_options {
 	bool is_ring_bytes_given;	// -m: refuse nothing silently
 	unsigned int watermark_percent; // 0: the default of 25
 	enum ps_clock_kind clock;
-	bool strict;	 // a missing counter is an error
-	bool want_tasks; // side-band records of names, births and deaths
+	bool strict;		   // a missing counter is an error
+	bool want_tasks;	   // side-band records of names, births and deaths
 	bool (*is_stopping)(void); // asked before each source, as thousands take long; NULL: never
 };
 

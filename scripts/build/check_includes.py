@@ -25,7 +25,7 @@ ROOMS["cli"] = LEFT_OF_PYTHON + ["python", "script"]
 # The room of each header in include/perfscope.
 HEADERS = {
     "base": "bytes cleanup error log monotonic nearest text version",
-    "decode": "field sample",
+    "decode": "field sample sample_field",
     "event": "format pmu schema source spec syscalls tracepoint",
     "task": "tasks",
     "stream": "clock losses merge record ring session target",

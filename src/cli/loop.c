@@ -85,8 +85,9 @@ static void loop_wait(struct loop *loop, uint64_t wake_ns)
 	ps_interp_acquire(state);
 	loop->has_full_ring = false;
 	if (nr < 0 && wait_errno != EINTR) {
-		loop->error = ps_error_hint(ps_error_os(wait_errno, "wait for events"),
-					    "did the script close descriptors that are not its own?");
+		loop->error =
+			ps_error_hint(ps_error_os(wait_errno, "wait for events"),
+				      "did the script close descriptors that are not its own?");
 		loop_end(loop, PS_LOOP_STOPPED);
 	}
 	for (int i = 0; i < nr; i++)

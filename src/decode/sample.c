@@ -55,8 +55,8 @@ void ps_sample_layout_init(struct ps_sample_layout *layout, const struct perf_ev
 		.read_format = attr->read_format,
 		.has_branch_hw_index = attr->branch_sample_type & PERF_SAMPLE_BRANCH_HW_INDEX,
 		.has_branch_counters = attr->branch_sample_type & BRANCH_COUNTERS,
-		.nr_regs_user = __builtin_popcountll(attr->sample_regs_user),
-		.nr_regs_intr = __builtin_popcountll(attr->sample_regs_intr),
+		.regs_user_mask = attr->sample_regs_user,
+		.regs_intr_mask = attr->sample_regs_intr,
 	};
 	uint16_t at = sizeof(struct perf_event_header);
 	for (size_t i = 0; i < PS_ARRAY_SIZE(fixed_parts); i++) {
@@ -115,33 +115,25 @@ static bool walk_read(struct walk *walk)
 	uint64_t nr_times = !!(format & PERF_FORMAT_TOTAL_TIME_ENABLED) +
 			    !!(format & PERF_FORMAT_TOTAL_TIME_RUNNING);
 	uint64_t nr_words = 1 + !!(format & PERF_FORMAT_ID) + !!(format & PERF_FORMAT_LOST);
-	uint64_t start = walk->at, nr = 1;
+	uint64_t nr = 1;
 	if (format & PERF_FORMAT_GROUP && !read_u64(walk, &nr))
 		return false;
-	if (!step(walk, nr_times * 8) || !step_array(walk, nr, nr_words * 8))
-		return false;
-	walk->parts->read = start;
-	return true;
+	return step(walk, nr_times * 8) && step_array(walk, nr, nr_words * 8);
 }
 
 static bool walk_callchain(struct walk *walk)
 {
-	uint64_t start = walk->at, nr;
-	if (!read_u64(walk, &nr) || !step_array(walk, nr, 8))
-		return false;
-	walk->parts->callchain = start;
-	return true;
+	uint64_t nr;
+	return read_u64(walk, &nr) && step_array(walk, nr, 8);
 }
 
 static bool walk_raw(struct walk *walk)
 {
-	uint64_t start = walk->at + sizeof(uint32_t);
 	uint32_t size;
 	// The size and the data together fill up to a multiple of 8.
 	if (!ps_bytes_u32(walk->record, walk->at, &size) ||
 	    !step(walk, (sizeof(size) + (uint64_t)size + 7) & ~7ULL))
 		return false;
-	walk->parts->raw = start;
 	walk->parts->raw_size = size;
 	return true;
 }
@@ -168,12 +160,12 @@ static bool step_regs(struct walk *walk, unsigned int nr)
 
 static bool walk_regs_user(struct walk *walk)
 {
-	return step_regs(walk, walk->layout->nr_regs_user);
+	return step_regs(walk, __builtin_popcountll(walk->layout->regs_user_mask));
 }
 
 static bool walk_regs_intr(struct walk *walk)
 {
-	return step_regs(walk, walk->layout->nr_regs_intr);
+	return step_regs(walk, __builtin_popcountll(walk->layout->regs_intr_mask));
 }
 
 static bool walk_stack_user(struct walk *walk)
@@ -191,26 +183,32 @@ static bool walk_aux(struct walk *walk)
 	return read_u64(walk, &size) && step(walk, size);
 }
 
-/** A part of variable size, or behind one; in the order in which the kernel writes them (the comment in its header differs). */
+#define PART(name) offsetof(struct ps_sample_parts, name)
+
+/**
+ * A part of variable size, or behind one; in the order in which the kernel writes them (the comment in its header
+ * differs).
+ */
 static const struct {
 	uint64_t bits;
 	bool (*walk)(struct walk *walk);
+	size_t member; // of ps_sample_parts: where it starts
 } variable_parts[] = {
-	{ PERF_SAMPLE_READ, walk_read },
-	{ PERF_SAMPLE_CALLCHAIN, walk_callchain },
-	{ PERF_SAMPLE_RAW, walk_raw },
-	{ PERF_SAMPLE_BRANCH_STACK, walk_branch_stack },
-	{ PERF_SAMPLE_REGS_USER, walk_regs_user },
-	{ PERF_SAMPLE_STACK_USER, walk_stack_user },
-	{ PERF_SAMPLE_WEIGHT | PERF_SAMPLE_WEIGHT_STRUCT, step_u64 },
-	{ PERF_SAMPLE_DATA_SRC, step_u64 },
-	{ PERF_SAMPLE_TRANSACTION, step_u64 },
-	{ PERF_SAMPLE_REGS_INTR, walk_regs_intr },
-	{ PERF_SAMPLE_PHYS_ADDR, step_u64 },
-	{ PERF_SAMPLE_CGROUP, step_u64 },
-	{ PERF_SAMPLE_DATA_PAGE_SIZE, step_u64 },
-	{ PERF_SAMPLE_CODE_PAGE_SIZE, step_u64 },
-	{ PERF_SAMPLE_AUX, walk_aux },
+	{ PERF_SAMPLE_READ, walk_read, PART(read) },
+	{ PERF_SAMPLE_CALLCHAIN, walk_callchain, PART(callchain) },
+	{ PERF_SAMPLE_RAW, walk_raw, PART(raw) },
+	{ PERF_SAMPLE_BRANCH_STACK, walk_branch_stack, PART(branch_stack) },
+	{ PERF_SAMPLE_REGS_USER, walk_regs_user, PART(regs_user) },
+	{ PERF_SAMPLE_STACK_USER, walk_stack_user, PART(stack_user) },
+	{ PERF_SAMPLE_WEIGHT | PERF_SAMPLE_WEIGHT_STRUCT, step_u64, PART(weight) },
+	{ PERF_SAMPLE_DATA_SRC, step_u64, PART(data_src) },
+	{ PERF_SAMPLE_TRANSACTION, step_u64, PART(transaction) },
+	{ PERF_SAMPLE_REGS_INTR, walk_regs_intr, PART(regs_intr) },
+	{ PERF_SAMPLE_PHYS_ADDR, step_u64, PART(phys_addr) },
+	{ PERF_SAMPLE_CGROUP, step_u64, PART(cgroup) },
+	{ PERF_SAMPLE_DATA_PAGE_SIZE, step_u64, PART(data_page_size) },
+	{ PERF_SAMPLE_CODE_PAGE_SIZE, step_u64, PART(code_page_size) },
+	{ PERF_SAMPLE_AUX, walk_aux, PART(aux) },
 };
 
 bool ps_sample_walk(const struct ps_sample_layout *layout, const struct perf_event_header *header,
@@ -229,8 +227,10 @@ bool ps_sample_walk(const struct ps_sample_layout *layout, const struct perf_eve
 	for (size_t i = 0; left && i < PS_ARRAY_SIZE(variable_parts); i++) {
 		if (!(left & variable_parts[i].bits))
 			continue;
+		uint32_t start = walk.at;
 		if (!variable_parts[i].walk(&walk))
 			return false;
+		*(uint32_t *)((char *)ret + variable_parts[i].member) = start;
 		left &= ~variable_parts[i].bits;
 	}
 	return true;

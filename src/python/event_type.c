@@ -24,6 +24,7 @@ static void EventType_dealloc(EventType *self)
 	ps_schema_unref(self->schema);
 	free(self->key_slots);
 	free(self->loaders);
+	free(self->samples);
 	Py_XDECREF(self->name);
 	Py_XDECREF(self->by_dot);
 	Py_XDECREF(self->by_key);
@@ -151,6 +152,34 @@ static int add_names(EventType *self, PyTypeObject *event_class)
 	return 0;
 }
 
+/** Enter the parts of the sample; a field of the event's own with the same name wins. */
+static int add_sample_names(EventType *self)
+{
+	for (size_t i = 0; i < self->nr_samples; i++) {
+		Py_ssize_t slot = PS_NR_COMMON_SLOTS + self->schema->nr_fields + i;
+		_cleanup_pydecref_ PyObject *name = intern_text(self->samples[i]->name);
+		if (!name || add_name(self->by_key, name, slot, false) < 0 ||
+		    add_name(self->by_dot, name, slot, false) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/** Which parts of the sample have names. */
+static int choose_samples(EventType *self)
+{
+	self->samples = calloc(ps_nr_sample_fields, sizeof(*self->samples));
+	if (!self->samples) {
+		PyErr_NoMemory();
+		return -1;
+	}
+	for (size_t i = 0; i < ps_nr_sample_fields; i++) {
+		if (ps_sample_has_field(self->layout.sample_type, &ps_sample_fields[i]))
+			self->samples[self->nr_samples++] = &ps_sample_fields[i];
+	}
+	return 0;
+}
+
 /** keys(), the slot of each, and the dict that to_dict copies. */
 static int list_keys(EventType *self)
 {
@@ -171,6 +200,21 @@ static int list_keys(EventType *self)
 			return -1;
 	}
 	return 0;
+}
+
+/** `_read` is `read`: a second name, which keys() does not list. */
+static int add_read_alias(EventType *self)
+{
+	_cleanup_pydecref_ PyObject *name = intern_text("read");
+	_cleanup_pydecref_ PyObject *alias = intern_text("_read");
+	if (!name || !alias)
+		return -1;
+	Py_ssize_t slot = EventType_find_key(self, name);
+	if (slot < (Py_ssize_t)(PS_NR_COMMON_SLOTS + self->schema->nr_fields))
+		return 0; // not there, or a field of the event's own
+	return add_name(self->by_key, alias, slot, false) < 0
+		       ? -1
+		       : add_name(self->by_dot, alias, slot, false);
 }
 
 /** Enter @name into the pointer table where there is room for it. */
@@ -232,6 +276,18 @@ static struct ps_loader make_field_loader(const struct ps_field *field)
 	return loader;
 }
 
+/** The loader of a part of the sample; those of fixed place are integers. */
+static struct ps_loader make_sample_loader(const struct ps_sample_layout *layout,
+					   const struct ps_sample_field *field)
+{
+	if (field->layout_member == PS_SAMPLE_NO_MEMBER)
+		return (struct ps_loader){ .is_int = false };
+	uint16_t offset;
+	memcpy(&offset, (const char *)layout + field->layout_member, sizeof(offset));
+	return make_loader(offset + field->delta, field->kind == PS_SAMPLE_U64 ? 8 : 4,
+			   field->kind == PS_SAMPLE_S32);
+}
+
 static int make_loaders(EventType *self)
 {
 	self->loaders = calloc(self->nr_slots, sizeof(*self->loaders));
@@ -240,6 +296,9 @@ static int make_loaders(EventType *self)
 		return -1;
 	}
 	make_common_loaders(self);
+	for (size_t i = 0; i < self->nr_samples; i++)
+		self->loaders[PS_NR_COMMON_SLOTS + self->schema->nr_fields + i] =
+			make_sample_loader(&self->layout, self->samples[i]);
 	for (size_t i = 0; i < self->schema->nr_fields; i++)
 		self->loaders[PS_NR_COMMON_SLOTS + i] = make_field_loader(&self->schema->fields[i]);
 	return 0;
@@ -299,15 +358,18 @@ PyObject *ps_event_type_create(PyObject *module, const struct ps_session *sessio
 	self->schema = ps_schema_ref(source->schema);
 	self->time_view = session->clock.view;
 	self->realtime_offset_ns = session->clock.realtime_offset_ns;
-	self->nr_slots = PS_NR_COMMON_SLOTS + self->schema->nr_fields;
 	copy_layout(self, session, source);
+	if (choose_samples(self) < 0)
+		return NULL;
+	self->nr_slots = PS_NR_COMMON_SLOTS + self->schema->nr_fields + self->nr_samples;
 	self->name = intern_text(source->name);
 	self->by_dot = PyDict_New();
 	self->by_key = PyDict_New();
 	if (!self->name || !self->by_dot || !self->by_key)
 		return NULL;
-	if (add_names(self, state->perf_event) < 0 || list_keys(self) < 0 ||
-	    make_loaders(self) < 0 || name_counters(self, session, source) < 0)
+	if (add_names(self, state->perf_event) < 0 || add_sample_names(self) < 0 ||
+	    list_keys(self) < 0 || add_read_alias(self) < 0 || make_loaders(self) < 0 ||
+	    name_counters(self, session, source) < 0)
 		return NULL;
 	fill_attributes(self, state->perf_event);
 	return_ptr(object);

@@ -125,8 +125,12 @@ static PyObject *decode_field(PerfEvent *self, size_t index)
 
 static __attribute__((noinline)) PyObject *decode_slot(PerfEvent *self, Py_ssize_t slot)
 {
-	return slot < PS_NR_COMMON_SLOTS ? PerfEvent_decode_common(self, (enum ps_common_slot)slot)
-					 : decode_field(self, slot - PS_NR_COMMON_SLOTS);
+	if (slot < PS_NR_COMMON_SLOTS)
+		return PerfEvent_decode_common(self, (enum ps_common_slot)slot);
+	size_t index = slot - PS_NR_COMMON_SLOTS, nr_fields = self->type->schema->nr_fields;
+	return index < nr_fields
+		       ? decode_field(self, index)
+		       : PerfEvent_decode_sample(self, self->type->samples[index - nr_fields]);
 }
 
 /** Decode what stands in @slot. New reference. */
@@ -328,6 +332,12 @@ static PyObject *PerfEvent_print(PerfEvent *self, PyObject *args, PyObject *kwar
 	Py_RETURN_NONE;
 }
 
+static bool is_own_field(const PerfEvent *self, Py_ssize_t slot)
+{
+	return slot >= PS_NR_COMMON_SLOTS &&
+	       (size_t)slot < PS_NR_COMMON_SLOTS + self->type->schema->nr_fields;
+}
+
 static PyObject *PerfEvent_symbolic(PerfEvent *self, PyObject *name)
 {
 	Py_ssize_t slot = EventType_find_key(self->type, name);
@@ -342,7 +352,7 @@ static PyObject *PerfEvent_symbolic(PerfEvent *self, PyObject *name)
 	struct ps_schema *schema = self->type->schema;
 	struct ps_bytes raw;
 	_cleanup_free_ char *text = NULL;
-	if (slot >= PS_NR_COMMON_SLOTS && schema->format && PerfEvent_find_raw(self, &raw))
+	if (is_own_field(self, slot) && schema->format && PerfEvent_find_raw(self, &raw))
 		text = ps_format_symbolic(schema->format,
 					  schema->fields[slot - PS_NR_COMMON_SLOTS].name, raw);
 	return text ? ps_text_to_python(text, strlen(text)) : PyObject_Str(value);

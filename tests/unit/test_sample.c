@@ -87,7 +87,7 @@ TEST(sample, raw_data_of_a_tracepoint_is_found)
 	ADD(&sample, 12 | 7ULL << 32, 8);
 	struct ps_sample_parts parts;
 	ASSERT_TRUE(ps_sample_walk(&layout, &sample.header, &parts));
-	ASSERT_EQ(parts.raw, 52);
+	ASSERT_EQ(parts.raw, 48);
 	ASSERT_EQ(parts.raw_size, 12);
 	ASSERT_EQ(parts.read, 0);
 	ASSERT_EQ(parts.callchain, 0);
@@ -106,7 +106,7 @@ static void check_read(uint64_t format, uint64_t first, size_t nr_words)
 	struct ps_sample_parts parts;
 	ASSERT_TRUE(ps_sample_walk(&layout, &sample.header, &parts));
 	ASSERT_EQ(parts.read, 8);
-	ASSERT_EQ(parts.raw, 8 + 8 * nr_words + 4);
+	ASSERT_EQ(parts.raw, 8 + 8 * nr_words);
 	ASSERT_EQ(parts.raw_size, 4);
 }
 
@@ -164,7 +164,7 @@ TEST(sample, all_parts_are_walked_to_the_last_byte)
 	ASSERT_TRUE(ps_sample_walk(&layout, &sample.header, &parts));
 	ASSERT_EQ(parts.read, 48);
 	ASSERT_EQ(parts.callchain, 88);
-	ASSERT_EQ(parts.raw, 116);
+	ASSERT_EQ(parts.raw, 112);
 	ASSERT_EQ(parts.raw_size, 12);
 }
 
@@ -181,7 +181,7 @@ TEST(sample, a_sample_cut_anywhere_is_refused)
 		ASSERT_FALSE(ps_sample_walk(&layout, cut, &parts));
 		ASSERT_EQ(parts.read, size >= 88 ? 48 : 0);
 		ASSERT_EQ(parts.callchain, size >= 112 ? 88 : 0);
-		ASSERT_EQ(parts.raw, size >= 128 ? 116 : 0);
+		ASSERT_EQ(parts.raw, size >= 128 ? 112 : 0);
 		free(cut);
 	}
 }

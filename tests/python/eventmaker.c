@@ -47,6 +47,34 @@ static PyObject *make_event_type(PyObject *self, PyObject *args)
 	return type;
 }
 
+/** counter_type(perfscope, name, sample_type, read_format, branch_sample_type, regs_user, regs_intr) */
+static PyObject *make_counter_type(PyObject *self, PyObject *args)
+{
+	PyObject *module;
+	const char *name;
+	unsigned long long sample_type, read_format, branch_sample_type, regs_user, regs_intr;
+	if (!PyArg_ParseTuple(args, "OsKKKKK", &module, &name, &sample_type, &read_format,
+			      &branch_sample_type, &regs_user, &regs_intr))
+		return NULL;
+	struct ps_source source = {
+		.name = (char *)name,
+		.label = (char *)name,
+		.attr = {
+			.sample_type = sample_type,
+			.read_format = read_format,
+			.branch_sample_type = branch_sample_type,
+			.sample_regs_user = regs_user,
+			.sample_regs_intr = regs_intr,
+		},
+	};
+	struct ps_error *error = ps_schema_create_counter(name, &source.schema);
+	if (error)
+		return ps_python_raise(error);
+	PyObject *type = ps_event_type_create(module, &no_session, &source);
+	ps_schema_unref(source.schema);
+	return type;
+}
+
 /** call(event_type, record, function): function's result. */
 static PyObject *call(PyObject *self, PyObject *args)
 {
@@ -71,6 +99,7 @@ static PyObject *call(PyObject *self, PyObject *args)
 
 static PyMethodDef methods[] = {
 	{ "event_type", make_event_type, METH_VARARGS, NULL },
+	{ "counter_type", make_counter_type, METH_VARARGS, NULL },
 	{ "call", call, METH_VARARGS, NULL },
 	{ NULL },
 };

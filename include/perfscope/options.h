@@ -37,6 +37,7 @@ enum ps_option_group {
 	PS_GROUP_TARGET,
 	PS_GROUP_INHERIT,
 	PS_GROUP_INTERVAL,
+	PS_GROUP_SAMPLING,
 	PS_GROUP_RING,
 	PS_GROUP_WATERMARK,
 	PS_GROUP_LATENCY,
@@ -76,6 +77,7 @@ struct ps_options {
 	uint64_t watermark_percent; // 0: not given
 	uint64_t latency_ms;
 	bool is_ordered;
+	uint64_t freq, period; // -F, -c: 0, not given
 	uint64_t max_events;  // 0: no limit
 	uint64_t duration_ns; // 0: no limit
 	bool stop_on_error, is_strict;

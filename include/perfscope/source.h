@@ -35,6 +35,9 @@ struct ps_source_list {
 
 struct ps_source_options {
 	bool exclude_user, exclude_kernel, exclude_host, exclude_guest; // of every event
+	// How the counters sample that say nothing of it themselves; both 0: they count.
+	uint64_t freq;	 // times a second
+	uint64_t period; // every so many occurrences
 };
 
 /**

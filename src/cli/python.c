@@ -14,6 +14,8 @@ static struct ps_error *resolve_events(const struct ps_options *options, struct 
 	for (size_t i = 0; !error && i < options->nr_events; i++)
 		error = ps_spec_parse(options->events[i], specs);
 	struct ps_source_options source_options = {
+		.freq = options->freq,
+		.period = options->period,
 		.exclude_user = options->exclude_user,
 		.exclude_kernel = options->exclude_kernel,
 		.exclude_host = options->exclude_host,

@@ -49,16 +49,37 @@ static struct ps_error *refuse_unsupported(const struct ps_spec *spec)
 	const char *what = NULL;
 	if (spec->kind == PS_SPEC_PROBE)
 		what = "probes are";
-	else if (spec->kind == PS_SPEC_PROFILE || spec->freq || spec->period)
-		what = "sampling by frequency or period is";
 	else if (spec->has_stack)
 		what = "call stacks are";
-	else if (spec->sample_type)
-		what = "further parts of samples are";
 	if (!what)
 		return NULL;
 	return ps_error_format(PS_ERROR_UNSUPPORTED, "%s: %s not in this version", spec->text,
 			       what);
+}
+
+// Every register that the kernel gives by number (asm/perf_regs.h).
+#if defined(__x86_64__)
+#define REGISTERS 0xff0fffULL // without ds, es, fs and gs, which it refuses
+#elif defined(__aarch64__)
+#define REGISTERS 0x1ffffffffULL
+#else
+#define REGISTERS 0ULL
+#endif
+
+#define STACK_USER_BYTES 8192 // of the stack that stack-user copies
+
+/** Add the parts of samples that the spec asks for. */
+static void set_parts(const struct ps_spec *spec, struct perf_event_attr *attr)
+{
+	attr->sample_type |= spec->sample_type;
+	if (spec->sample_type & PERF_SAMPLE_REGS_USER)
+		attr->sample_regs_user = REGISTERS;
+	if (spec->sample_type & PERF_SAMPLE_REGS_INTR)
+		attr->sample_regs_intr = REGISTERS;
+	if (spec->sample_type & PERF_SAMPLE_STACK_USER)
+		attr->sample_stack_user = STACK_USER_BYTES;
+	if (spec->sample_type & PERF_SAMPLE_BRANCH_STACK)
+		attr->branch_sample_type = PERF_SAMPLE_BRANCH_ANY;
 }
 
 static void attr_init(const struct resolver *resolver, struct perf_event_attr *attr)
@@ -78,6 +99,7 @@ static void attr_init(const struct resolver *resolver, struct perf_event_attr *a
 		.exclude_host = spec->exclude_host || options->exclude_host,
 		.exclude_guest = spec->exclude_guest || options->exclude_guest,
 	};
+	set_parts(spec, attr);
 }
 
 /** Copy @text, which may be NULL; false: no memory. */
@@ -203,6 +225,20 @@ static bool has_wildcard(const char *text)
 	return strpbrk(text, "*?");
 }
 
+/**
+ * The kernel gives each occurrence of these its sample where samples are to tell their period, whatever the period
+ * (perf_swevent_event() in kernel/events/core.c); without that part it counts up to the period.
+ */
+static void tell_period_once(struct perf_event_attr *attr)
+{
+	bool is_timer =
+		attr->type == PERF_TYPE_SOFTWARE && (attr->config == PERF_COUNT_SW_CPU_CLOCK ||
+						     attr->config == PERF_COUNT_SW_TASK_CLOCK);
+	bool is_software = attr->type == PERF_TYPE_SOFTWARE || attr->type == PERF_TYPE_TRACEPOINT;
+	if (is_software && !is_timer && !attr->freq && attr->sample_period > 1)
+		attr->sample_type &= ~(uint64_t)PERF_SAMPLE_PERIOD;
+}
+
 static struct ps_error *add_tracepoint(const char *system, const char *name, void *argument)
 {
 	struct resolver *resolver = argument;
@@ -228,12 +264,14 @@ static struct ps_error *add_tracepoint(const char *system, const char *name, voi
 		return error;
 	source->attr.type = PERF_TYPE_TRACEPOINT;
 	source->attr.config = id;
-	source->attr.sample_period = 1;
+	source->attr.freq = spec->freq != 0;
+	source->attr.sample_period = spec->freq ? spec->freq : spec->period ? spec->period : 1;
 	source->attr.sample_type |= PERF_SAMPLE_RAW;
 	// The kernel alone makes them, so that without it not one would come. Those of system calls count as user space's:
 	// they come all the same, and this is how a user without privileges may have those of its own threads.
 	if (strcmp(system, "syscalls"))
 		source->attr.exclude_kernel = 0;
+	tell_period_once(&source->attr);
 	source->is_sampling = true;
 	source->is_glob = is_pattern;
 	source->raw_size = fixed_size(source->schema);
@@ -268,6 +306,40 @@ static char *counter_name(const struct ps_spec *spec)
 	return name;
 }
 
+// profile samples so many times a second where it says nothing else: no whole divisor of what other timers do.
+#define PROFILE_FREQ 997
+
+/** How the counter at hand samples; false: it counts. */
+static bool set_sampling(const struct resolver *resolver, struct perf_event_attr *attr)
+{
+	const struct ps_spec *spec = resolver->spec;
+	uint64_t freq = spec->freq, period = spec->period;
+	if (!freq && !period) {
+		freq = resolver->options->freq;
+		period = freq ? 0 : resolver->options->period;
+	}
+	if (!freq && !period && spec->kind == PS_SPEC_PROFILE)
+		freq = PROFILE_FREQ;
+	if (!freq && !period)
+		return false;
+	attr->freq = freq != 0;
+	attr->sample_period = freq ? freq : period; // one field with sample_freq
+	attr->sample_type |= PERF_SAMPLE_IP;
+	tell_period_once(attr);
+	return true;
+}
+
+/** A counter that only counts has no samples that could have these parts. */
+static struct ps_error *check_parts(const struct ps_spec *spec, const struct ps_source *source)
+{
+	if (source->is_sampling || !spec->sample_type)
+		return NULL;
+	return ps_error_format(PS_ERROR_USAGE,
+			       "%s: a counter that only counts has no samples (add freq=HZ or "
+			       "period=N, or give -F or -c)",
+			       spec->text);
+}
+
 /** Append a counter whose type and config are those of @named. */
 static struct ps_error *add_counter(struct resolver *resolver, const char *handler,
 				    const struct perf_event_attr *named)
@@ -291,7 +363,9 @@ static struct ps_error *add_counter(struct resolver *resolver, const char *handl
 	attr->config2 = named->config2;
 	attr->bp_type = named->bp_type;
 	attr->precise_ip = named->precise_ip;
-	return append_source(resolver, take_ptr(source));
+	source->is_sampling = set_sampling(resolver, attr);
+	error = check_parts(spec, source);
+	return error ? error : append_source(resolver, take_ptr(source));
 }
 
 static struct ps_error *resolve_counter(struct resolver *resolver)

@@ -259,7 +259,8 @@ static void make_common_loaders(EventType *self)
 	self->loaders[PS_SLOT_PID] = make_loader(layout->tid, 4, true);
 	self->loaders[PS_SLOT_TID] = make_loader(layout->tid + 4, 4, true);
 	self->loaders[PS_SLOT_CPU] = make_loader(layout->cpu, 4, false);
-	self->loaders[PS_SLOT_PERIOD] = make_loader(layout->period, 8, false);
+	if (layout->period)
+		self->loaders[PS_SLOT_PERIOD] = make_loader(layout->period, 8, false);
 	if (!self->time_view.is_tsc && !self->time_view.offset_ns)
 		self->loaders[PS_SLOT_TIME] = make_loader(layout->time, 8, false);
 }
@@ -357,6 +358,7 @@ PyObject *ps_event_type_create(PyObject *module, const struct ps_session *sessio
 	self->module = module;
 	self->schema = ps_schema_ref(source->schema);
 	self->time_view = session->clock.view;
+	self->period = source->attr.sample_period;
 	self->realtime_offset_ns = session->clock.realtime_offset_ns;
 	copy_layout(self, session, source);
 	if (choose_samples(self) < 0)

@@ -66,6 +66,26 @@ static struct ps_error *mark_missing(const struct ps_session *session, struct ps
 	return report_missing(session, source);
 }
 
+/**
+ * Let cpu-clock sample in the place of cycles that this machine lacks: both tell where the time goes.
+ *
+ * A frequency stays; a period in cycles is taken as one in ns. False: @source is no sampling cycles.
+ */
+static bool replace_cycles(const struct ps_session *session, struct ps_source *source,
+			   const char *reason)
+{
+	struct perf_event_attr *attr = &source->attr;
+	if (!source->is_sampling || attr->type != PERF_TYPE_HARDWARE ||
+	    attr->config != PERF_COUNT_HW_CPU_CYCLES || ps_opened_of(session)->strict)
+		return false;
+	attr->type = PERF_TYPE_SOFTWARE;
+	attr->config = PERF_COUNT_SW_CPU_CLOCK;
+	attr->precise_ip = 0;
+	ps_log(PS_LOG_WARNING, "%s: %s, cpu-clock samples in its place%s", source->label, reason,
+	       attr->freq ? "" : ", its period in ns");
+	return true;
+}
+
 /** Whether @source was to exclude the kernel, which it cannot, and this user may not include it. */
 static bool is_kernel_refused(const struct ps_source *source, int os_errno, const char **ret_reason)
 {
@@ -164,6 +184,8 @@ static struct ps_error *open_places(struct ps_session *session, struct ps_source
 				       source->name, source->cpus);
 	if (session->nr_streams > nr_before || !reason)
 		return NULL;
+	if (replace_cycles(session, source, reason))
+		return open_places(session, source, list, leaders);
 	return mark_missing(session, source, reason, nearest);
 }
 

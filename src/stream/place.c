@@ -95,7 +95,8 @@ struct perf_event_attr ps_attr_prepare(const struct perf_event_attr *attr, bool 
 	prepared.inherit = context->target->inherit || context->target->inherit_threads;
 	prepared.inherit_thread = context->target->inherit_threads && !context->target->inherit;
 	if (is_sampling) {
-		prepared.sample_type |= PS_SAMPLE_BASE;
+		// All but the period, which a source may leave out.
+		prepared.sample_type |= PS_SAMPLE_BASE & ~(uint64_t)PERF_SAMPLE_PERIOD;
 		prepared.sample_id_all = 1;
 		prepared.watermark = 1;
 		prepared.wakeup_watermark = context->watermark_bytes;

@@ -45,6 +45,14 @@ static bool is_missing_errno(int os_errno)
 	       os_errno == EOPNOTSUPP;
 }
 
+/** Parts of samples that need what this machine lacks; NULL: none is asked for. */
+static const char *missing_part(const struct perf_event_attr *attr)
+{
+	if (attr->sample_type & PERF_SAMPLE_BRANCH_STACK)
+		return "branch stacks need a PMU that records branches";
+	return NULL;
+}
+
 bool ps_refusal_is_missing(int os_errno, const struct perf_event_attr *attr,
 			   const char **ret_reason, const char **ret_nearest)
 {
@@ -54,6 +62,8 @@ bool ps_refusal_is_missing(int os_errno, const struct perf_event_attr *attr,
 	case PERF_TYPE_BREAKPOINT:
 		return false;
 	case PERF_TYPE_SOFTWARE:
+		if (os_errno == EOPNOTSUPP && missing_part(attr))
+			return false;
 		if (is_missing_errno(os_errno))
 			reason = "this kernel has no such event";
 		break;
@@ -163,8 +173,29 @@ static struct ps_error *descriptors_error(const char *where, uint64_t nr_wanted)
 			       where, (uint64_t)limit.rlim_cur, nr_wanted);
 }
 
+#define MAX_RATE_PATH "/proc/sys/kernel/perf_event_max_sample_rate"
+
+/** A frequency above what the kernel allows; NULL: that is not it. */
+static struct ps_error *frequency_error(const char *where, const struct perf_event_attr *attr)
+{
+	uint64_t max;
+	_cleanup_fclose_ FILE *file = fopen(MAX_RATE_PATH, "re");
+	if (!attr->freq || !file || fscanf(file, "%" SCNu64, &max) != 1 || attr->sample_freq <= max)
+		return NULL;
+	return ps_error_format(PS_ERROR_LIMIT,
+			       "open %s: a frequency of %" PRIu64 " is more than the kernel allows "
+			       "(at most %" PRIu64 ", sysctl kernel.perf_event_max_sample_rate)",
+			       where, (uint64_t)attr->sample_freq, max);
+}
+
 static struct ps_error *invalid_error(const char *where, const struct perf_event_attr *attr)
 {
+	struct ps_error *error = frequency_error(where, attr);
+	if (error)
+		return error;
+	const char *part = missing_part(attr);
+	if (part)
+		return ps_error_format(PS_ERROR_UNSUPPORTED, "open %s: %s", where, part);
 	if (attr->inherit && attr->read_format & PERF_FORMAT_GROUP)
 		return ps_error_format(
 			PS_ERROR_UNSUPPORTED,
@@ -209,6 +240,7 @@ struct ps_error *ps_refusal_error(int os_errno, const char *name,
 	case EMFILE:
 		return descriptors_error(where, nr_wanted);
 	case EINVAL:
+	case EOPNOTSUPP:
 		return invalid_error(where, attr);
 	case ENOSPC:
 		if (attr->type == PERF_TYPE_BREAKPOINT)

@@ -125,7 +125,7 @@ TEST(options, later_ones_are_refused_everywhere)
 {
 	ASSERT_USAGE("-g/--call-graph: not in this version", "-g", "x.py");
 	ASSERT_USAGE("-g/--call-graph: not in this version", "--call-graph=fp", "x.py");
-	ASSERT_USAGE("-F/--freq: not in this version", "x.py", "-F", "99");
+	ASSERT_USAGE("--save: not in this version", "x.py", "--save", "f");
 	struct ps_options options = parse(ARGV("--", "x.py", "-F", "99"));
 	ASSERT_EQ(options.nr_script, 3);
 	ps_options_deinit(&options);

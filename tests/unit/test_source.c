@@ -297,13 +297,38 @@ TEST(source, what_is_parsed_and_not_built_is_told)
 	static const char *const rows[][2] = {
 		{ "uprobe:f@/bin/x", "uprobe:f@/bin/x: probes are not in this version" },
 		{ "usdt:a:b@/bin/x", "probes are" },
-		{ "profile", "profile: sampling by frequency or period is not" },
-		{ "cpu-clock/freq=97/", "sampling by frequency or period is" },
-		{ "sched:sched_switch//period=7/", "sampling by frequency or period is" },
 		{ "sched:sched_switch//stack/", "call stacks are" },
 		{ "sched:sched_switch//max-stack=3/", "call stacks are" },
-		{ "sched:sched_switch//ip/", "further parts of samples are" },
 	};
 	for (size_t i = 0; i < PS_ARRAY_SIZE(rows); i++)
 		assert_refused(rows[i][0], PS_ERROR_UNSUPPORTED, rows[i][1]);
+}
+
+TEST(source, counter_samples_by_its_frequency_or_period)
+{
+	struct fixture all =
+		resolve_all("cpu-clock/freq=97/,page-faults/period=1/,page-faults/period=7/,"
+			    "cpu-clock/period=5000/,task-clock,profile");
+	struct ps_source **sources = all.list.sources;
+	ASSERT_EQ(all.list.nr_sources, 6);
+	ASSERT_TRUE(sources[0]->attr.freq);
+	ASSERT_EQ(sources[0]->attr.sample_freq, 97);
+	ASSERT_TRUE(sources[0]->attr.sample_type & PERF_SAMPLE_IP);
+	ASSERT_FALSE(sources[1]->attr.freq);
+	ASSERT_EQ(sources[1]->attr.sample_period, 1);
+	ASSERT_TRUE(sources[1]->attr.sample_type & PERF_SAMPLE_PERIOD);
+	// With this part the kernel would make a sample of each fault.
+	ASSERT_EQ(sources[2]->attr.sample_period, 7);
+	ASSERT_FALSE(sources[2]->attr.sample_type & PERF_SAMPLE_PERIOD);
+	ASSERT_TRUE(sources[3]->attr.sample_type & PERF_SAMPLE_PERIOD);
+	ASSERT_FALSE(sources[4]->is_sampling);
+	ASSERT_TRUE(sources[5]->is_sampling);
+	ASSERT_EQ(sources[5]->attr.sample_freq, 997);
+	release(&all);
+}
+
+TEST(source, parts_of_samples_need_samples)
+{
+	assert_refused("cpu-clock/ip/", PS_ERROR_USAGE,
+		       "cpu-clock/ip/: a counter that only counts has no samples");
 }

@@ -119,6 +119,26 @@ static bool write_fields(PerfEvent *self, FILE *stream)
 	return true;
 }
 
+/** Numbers of a sample that are not in its head: addresses in hex. */
+static bool write_sample(PerfEvent *self, FILE *stream)
+{
+	const uint64_t in_head = PS_SAMPLE_BASE;
+	const uint64_t addresses = PERF_SAMPLE_IP | PERF_SAMPLE_ADDR | PERF_SAMPLE_PHYS_ADDR;
+	Py_ssize_t slot = PS_NR_COMMON_SLOTS + self->type->schema->nr_fields;
+	for (size_t i = 0; i < self->type->nr_samples; i++, slot++) {
+		const struct ps_sample_field *field = self->type->samples[i];
+		if (field->kind != PS_SAMPLE_U64 || field->bits & in_head)
+			continue;
+		_cleanup_pydecref_ PyObject *value = PerfEvent_load(self, slot);
+		if (!value)
+			return false;
+		unsigned long long number = PyLong_AsUnsignedLongLong(value);
+		fprintf(stream, field->bits & addresses ? " %s=%#llx" : " %s=%llu", field->name,
+			number);
+	}
+	return true;
+}
+
 static bool write_body(PerfEvent *self, FILE *stream)
 {
 	struct ps_format *format = self->type->schema->format;
@@ -126,10 +146,11 @@ static bool write_body(PerfEvent *self, FILE *stream)
 	_cleanup_free_ char *text = NULL;
 	if (format && PerfEvent_find_raw(self, &raw))
 		text = ps_format_print(format, raw);
-	if (!text)
-		return write_fields(self, stream);
-	fprintf(stream, " %s", text);
-	return true;
+	if (!text && !write_fields(self, stream))
+		return false;
+	if (text)
+		fprintf(stream, " %s", text);
+	return write_sample(self, stream);
 }
 
 PyObject *PerfEvent_line(PerfEvent *self, bool timestamp)

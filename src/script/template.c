@@ -4,6 +4,7 @@
  */
 #include "location.h"
 
+#include <perfscope/sample_field.h>
 #include <perfscope/script.h>
 #include <string.h>
 
@@ -144,16 +145,36 @@ static void write_stub(const struct ps_source *source, const char *handler, FILE
 	fputs(".\"\"\"\n", file);
 	for (size_t i = 0; i < source->schema->nr_fields; i++)
 		write_stub_field(&source->schema->fields[i], file);
+	for (size_t i = 0; i < ps_nr_sample_fields; i++) {
+		const struct ps_sample_field *field = &ps_sample_fields[i];
+		if (ps_sample_has_field(source->attr.sample_type, field))
+			fprintf(file, "        %s: %s\n", field->name, field->annotation);
+	}
 }
 
-static int longest_name(const struct ps_schema *schema)
+static int longest_name(const struct ps_source *source)
 {
 	size_t longest = 0;
-	for (size_t i = 0; i < schema->nr_fields; i++) {
-		size_t length = strlen(schema->fields[i].name);
+	for (size_t i = 0; i < source->schema->nr_fields; i++) {
+		size_t length = strlen(source->schema->fields[i].name);
 		longest = length > longest ? length : longest;
 	}
+	for (size_t i = 0; i < ps_nr_sample_fields; i++) {
+		size_t length = strlen(ps_sample_fields[i].name);
+		if (ps_sample_has_field(source->attr.sample_type, &ps_sample_fields[i]))
+			longest = length > longest ? length : longest;
+	}
 	return longest;
+}
+
+static void write_sample_fields(const struct ps_source *source, int width, FILE *file)
+{
+	for (size_t i = 0; i < ps_nr_sample_fields; i++) {
+		const struct ps_sample_field *field = &ps_sample_fields[i];
+		if (ps_sample_has_field(source->attr.sample_type, field))
+			fprintf(file, "    %-*s  %-15s  %s\n", width, field->name,
+				field->annotation, field->doc);
+	}
 }
 
 static void write_handler(const struct ps_source *source, const char *handler, FILE *file)
@@ -163,9 +184,9 @@ static void write_handler(const struct ps_source *source, const char *handler, F
 		handler, handler);
 	put_text(file, source->name);
 	fputs(".", file);
-	if (schema->nr_fields)
+	int width = longest_name(source);
+	if (width)
 		fputs(" Its fields, their types in Python and as declared:\n\n", file);
-	int width = longest_name(schema);
 	for (size_t i = 0; i < schema->nr_fields; i++) {
 		const struct ps_field *field = &schema->fields[i];
 		fputs("    ", file);
@@ -175,7 +196,8 @@ static void write_handler(const struct ps_source *source, const char *handler, F
 		put_text(file, field->type_name);
 		putc('\n', file);
 	}
-	fprintf(file, "%s\"\"\"\n    print(event)\n", schema->nr_fields ? "    " : "");
+	write_sample_fields(source, width, file);
+	fprintf(file, "%s\"\"\"\n    print(event)\n", width ? "    " : "");
 }
 
 typedef void (*write_function)(const struct ps_source *source, const char *handler, FILE *file);

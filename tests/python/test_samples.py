@@ -196,6 +196,13 @@ class TestSamples(unittest.TestCase):
         self.assertEqual(eventmaker.call(kind, record, lambda e: (e.read, e._read, e["_read"], "_read" in e.keys())),
                          ({"value": 7, "id": 8}, {"value": 7, "id": 8}, {"value": 7, "id": 8}, False))
 
+    def test_line_has_the_numbers_of_the_sample(self):
+        record = struct.pack("=IHHQQiiQQIIQQ", 9, 0, 72, 1, 0xffffffff81000000, 0, 0, 4_000_000_000, 0x7f00, 5, 0, 6, 9)
+        kind = eventmaker.counter_type(perfscope, "thing", BASE | IP | ADDR | CGROUP, 0, 0, 0, 0)
+        line = eventmaker.call(kind, record, str)
+        self.assertTrue(line.endswith("swapper/5       0 ..... [005]      4.000000: thing: ip=0xffffffff81000000 "
+                                      "addr=0x7f00 cgroup=9"), line)
+
     def test_value_of_every_part_is_the_common_one_too(self):
         record = struct.pack("=IHHQiiQIIQ", 9, 0, 48, 1, 2, 3, 4, 5, 0, 6)
         kind = eventmaker.counter_type(perfscope, "thing", BASE, 0, 0, 0, 0)

@@ -37,8 +37,12 @@ struct ps_error *ps_summary_create(struct ps_session *session, const struct ps_s
 				   struct ps_summary **ret);
 void ps_summary_destroy(struct ps_summary *summary); // takes NULL
 
-/** Print the table since the last one to stdout; *@ret is false when nobody reads it. */
-struct ps_error *ps_summary_print(struct ps_summary *summary, bool *ret);
+/**
+ * Print the table since the last one to stdout; *@ret is false when nobody reads it.
+ *
+ * @is_last: the rest at the end, which is left out where nothing happened and a table was printed before.
+ */
+struct ps_error *ps_summary_print(struct ps_summary *summary, bool is_last, bool *ret);
 
 /** What perfscope itself used up to a moment. */
 struct ps_usage {

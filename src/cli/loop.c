@@ -121,7 +121,7 @@ static void take_interval(struct loop *loop)
 		return;
 	}
 	bool is_read = false;
-	loop->error = ps_summary_print(options->summary, &is_read);
+	loop->error = ps_summary_print(options->summary, false, &is_read);
 	if (!is_read)
 		loop_end(loop, PS_LOOP_CLOSED);
 }

@@ -244,7 +244,7 @@ static struct ps_error *finish_events(struct run *run)
 	// The rest of the last interval, so that the tables add up to the whole.
 	bool is_read;
 	if (run->summary && run->end != PS_LOOP_CLOSED)
-		return ps_summary_print(run->summary, &is_read);
+		return ps_summary_print(run->summary, true, &is_read);
 	return NULL;
 }
 

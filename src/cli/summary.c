@@ -188,12 +188,24 @@ static bool title_is_due(struct ps_summary *summary, size_t nr)
 	return is_due;
 }
 
-struct ps_error *ps_summary_print(struct ps_summary *summary, bool *ret)
+static bool has_news(const struct ps_summary_row *rows, size_t nr)
 {
+	for (size_t i = 0; i < nr; i++) {
+		if (rows[i].count || rows[i].lost)
+			return true;
+	}
+	return false;
+}
+
+struct ps_error *ps_summary_print(struct ps_summary *summary, bool is_last, bool *ret)
+{
+	*ret = true;
 	ps_session_read_lost(summary->session);
 	size_t nr = 0;
 	for (size_t i = 0; i < summary->sources->nr_sources; i++)
 		nr += fill_row(summary, summary->sources->sources[i], &summary->rows[nr]);
+	if (is_last && summary->is_titled && !has_news(summary->rows, nr))
+		return NULL;
 	uint64_t now_ns = ps_monotonic_ns();
 	struct ps_summary_header header = {
 		.time = (now_ns - summary->start_ns) / 1e9,
@@ -205,7 +217,6 @@ struct ps_error *ps_summary_print(struct ps_summary *summary, bool *ret)
 	_cleanup_free_ char *text = NULL;
 	size_t size;
 	FILE *file = open_memstream(&text, &size);
-	*ret = true;
 	if (!file)
 		return NULL; // no memory for a table is no reason to end
 	ps_summary_write(file, &header, summary->rows, nr);

@@ -78,8 +78,8 @@ struct ps_options {
 	uint64_t latency_ms;
 	bool is_ordered;
 	uint64_t freq, period; // -F, -c: 0, not given
-	uint64_t max_events;  // 0: no limit
-	uint64_t duration_ns; // 0: no limit
+	uint64_t max_events;   // 0: no limit
+	uint64_t duration_ns;  // 0: no limit
 	bool stop_on_error, is_strict;
 	enum ps_clock_kind clock;
 	bool is_tsc;

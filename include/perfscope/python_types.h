@@ -99,7 +99,7 @@ typedef struct {
 	struct ps_sample_layout layout;
 	struct ps_time_view time_view;
 	int64_t realtime_offset_ns;
-	uint64_t period; // of each sample, where samples do not tell it
+	uint64_t period;			// of each sample, where samples do not tell it
 	const struct ps_sample_field **samples; // by slot behind the schema's, owned array
 	size_t nr_samples;
 	Py_ssize_t nr_slots;

@@ -116,8 +116,8 @@ PyObject *PerfEvent_decode_common(PerfEvent *self, enum ps_common_slot slot)
 	case PS_SLOT_CPU:
 		return PyLong_FromUnsignedLong(read_u32(self, layout->cpu));
 	case PS_SLOT_PERIOD:
-		return ps_unsigned_to_python(layout->period ? read_u64(self, layout->period) :
-							      type->period);
+		return ps_unsigned_to_python(layout->period ? read_u64(self, layout->period)
+							    : type->period);
 	case PS_SLOT_TIME:
 		return ps_unsigned_to_python(
 			ps_time_view(&type->time_view, read_u64(self, layout->time)));

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+/**
+ * Symbols: the name, file and source line of an address, and the stack of a thread from its registers and bytes.
+ */
+#ifndef PERFSCOPE_SYMBOL_H
+#define PERFSCOPE_SYMBOL_H
+
+#include <perfscope/bytes.h>
+#include <perfscope/maps.h>
+
+/** Distinct places (an address of a file) whose frames are kept; the least lately used make room. */
+#define PS_SYMBOL_CACHE_SIZE 65536
+
+/** Frames that one address can stand for: functions inlined into each other. */
+#define PS_SYMBOL_MAX_INLINED 64
+
+/** How an address is to be read. */
+enum ps_address_flags {
+	PS_ADDRESS_KERNEL = 1,
+	// It is where a call returns to: the call itself lies before it, perhaps at the end of its function.
+	PS_ADDRESS_RETURN = 2,
+};
+
+/** A function at an address. Strings live as long as the symbolizer. */
+struct ps_frame {
+	uint64_t address; // as asked for
+	uint64_t
+		offset; // from the start of the symbol, or of the symbol it is inlined into; 0: unknown
+	const char *symbol; // demangled; NULL: unknown
+	// "[kernel.kallsyms]", "[module]", path, "path [deleted]", "[vdso]", "//anon", "[perf map]"; NULL: in no map
+	const char *dso;
+	const char *line; // "file.c:12", or NULL
+	bool is_kernel;
+	bool is_inlined; // into the frame behind it
+};
+
+struct ps_symbol_options {
+	bool has_lines; // read debug info: inlined frames and source lines
+	// Where separate debug files are searched, instead of /usr/lib/debug; borrowed. NULL: there.
+	const char *debug_folder;
+	const char *kallsyms; // instead of /proc/kallsyms, for tests; borrowed
+};
+
+struct ps_symbolizer;
+
+/** @maps must outlive it. @options may be NULL: all off. Nothing is read before the first address is. */
+struct ps_error *ps_symbolizer_create(struct ps_maps *maps, const struct ps_symbol_options *options,
+				      struct ps_symbolizer **ret);
+void ps_symbolizer_destroy(struct ps_symbolizer *symbolizer);
+
+/**
+ * The frames of @address in process @pid, innermost first: at least one, at most @max.
+ *
+ * @max is not 0. An unknown symbol is no error: symbol is NULL.
+ */
+size_t ps_symbolize(struct ps_symbolizer *symbolizer, pid_t pid, uint64_t address,
+		    enum ps_address_flags flags, struct ps_frame *frames, size_t max);
+
+/**
+ * Read the kernel's symbols now, as a process that gives its privileges up must.
+ *
+ * PS_ERROR_PERMISSION: the kernel hides its addresses (kptr_restrict); kernel frames then have no symbol.
+ */
+struct ps_error *ps_symbolizer_load_kernel(struct ps_symbolizer *symbolizer);
+
+/** The registers and the piece of stack of a sample of a user's thread. */
+struct ps_user_state {
+	const uint64_t *regs;  // in the order of the bits of mask
+	uint64_t mask;	       // PERF_REG_*, as sample_regs_user
+	struct ps_bytes stack; // from the stack pointer up; dyn_size of it
+};
+
+/**
+ * Unwind the stack of a thread of @pid by call frame information; where there is none, by frame pointers.
+ *
+ * @ret gets at most @max addresses, the innermost first; all but that are where calls return to. Returns their number,
+ * 0 where the registers lack the program counter or the stack pointer.
+ */
+size_t ps_unwind_user(struct ps_symbolizer *symbolizer, pid_t pid,
+		      const struct ps_user_state *state, uint64_t *ret, size_t max);
+
+/** Places in the cache, for tests and --usage. */
+size_t ps_symbolizer_nr_cached(const struct ps_symbolizer *symbolizer);
+
+#endif

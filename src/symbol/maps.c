@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT
+#include "process.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+// How long after a look into /proc/PID/maps the next is worth its price.
+#define SNAPSHOT_PERIOD_MS 1000
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return now.tv_sec * UINT64_C(1000) + now.tv_nsec / 1000000;
+}
+
+/* From /proc. */
+
+static bool process_snapshot(struct ps_maps *maps, struct process *process)
+{
+	process->snapshot_ms = now_ms();
+	if (proc_maps_read(maps, process))
+		return true;
+	process_bury(maps, process);
+	return false;
+}
+
+static struct process *process_get(struct ps_maps *maps, pid_t pid)
+{
+	struct process *process = process_find(maps, pid);
+	return process ? process : process_add(maps, pid);
+}
+
+/** That of @pid; one never heard of is looked up. NULL: no memory, or no process. */
+static struct process *process_know(struct ps_maps *maps, pid_t pid)
+{
+	struct process *process = process_find(maps, pid);
+	if (PS_LIKELY(process) || pid <= 0)
+		return process;
+	process = process_add(maps, pid);
+	if (process)
+		process_snapshot(maps, process);
+	return process;
+}
+
+bool ps_maps_snapshot_pid(struct ps_maps *maps, pid_t pid)
+{
+	struct process *process = pid > 0 ? process_get(maps, pid) : NULL;
+	return process && process_snapshot(maps, process);
+}
+
+void ps_maps_snapshot(struct ps_maps *maps, const pid_t *pids, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		ps_maps_snapshot_pid(maps, pids[i]);
+	_cleanup_closedir_ DIR *folder = pids ? NULL : opendir("/proc");
+	for (struct dirent *entry; folder && (entry = readdir(folder));) {
+		if (isdigit((unsigned char)entry->d_name[0]))
+			ps_maps_snapshot_pid(maps, atoi(entry->d_name));
+	}
+}
+
+/* Records. */
+
+/** PERF_RECORD_MMAP; the name ends with a NUL. */
+struct mmap_record {
+	struct perf_event_header header;
+	uint32_t pid, tid;
+	uint64_t address, size, offset;
+	char name[];
+};
+
+/** PERF_RECORD_MMAP2; the name ends with a NUL. */
+struct mmap2_record {
+	struct perf_event_header header;
+	uint32_t pid, tid;
+	uint64_t address, size, offset;
+	union {
+		struct {
+			uint32_t dev_major, dev_minor;
+			uint64_t inode, generation;
+		};
+		struct {
+			uint8_t build_id_size, reserved[3];
+			uint8_t build_id[PS_BUILD_ID_SIZE];
+		};
+	};
+	uint32_t prot, flags;
+	char name[];
+};
+
+/** PERF_RECORD_COMM, FORK and EXIT: what they begin with, and what FORK and EXIT go on with. */
+struct task_record {
+	struct perf_event_header header;
+	uint32_t pid, tid_or_ppid;
+	uint32_t tid, ptid;
+};
+
+/** The process that the record of @time_ns is about; NULL: something younger is known of it, or no memory. */
+static struct process *process_of(struct ps_maps *maps, pid_t pid, uint64_t time_ns)
+{
+	struct process *process = process_get(maps, pid);
+	if (!process || (time_ns && time_ns < process->since_ns))
+		return NULL;
+	process_revive(maps, process);
+	return process;
+}
+
+static bool mmap2_identity(const struct mmap2_record *record, struct ps_file *file)
+{
+	if (!(record->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID)) {
+		file->dev_major = record->dev_major;
+		file->dev_minor = record->dev_minor;
+		file->inode = record->inode;
+		file->generation = record->generation;
+		return true;
+	}
+	if (record->build_id_size > PS_BUILD_ID_SIZE)
+		return false;
+	file->build_id_size = record->build_id_size;
+	memcpy(file->build_id, record->build_id, record->build_id_size);
+	return true;
+}
+
+/** @name is what is left of the record from there. */
+static void follow_map(struct ps_maps *maps, const struct mmap_record *record, const char *name,
+		       struct ps_file *file, uint64_t time_ns)
+{
+	size_t left = (const char *)record + record->header.size - name;
+	if (strnlen(name, left) == left || record->address + record->size <= record->address)
+		return;
+	struct process *process = process_of(maps, record->pid, time_ns);
+	if (!process)
+		return;
+	struct ps_map map = { record->address, record->address + record->size, record->offset, 0 };
+	file->path = (char *)name;
+	process_map(maps, process, &map, file, false);
+}
+
+static void follow_mmap2(struct ps_maps *maps, const struct mmap2_record *record, uint64_t time_ns)
+{
+	struct ps_file file = {};
+	if (record->prot & PROT_EXEC && mmap2_identity(record, &file))
+		follow_map(maps, (const void *)record, record->name, &file, time_ns);
+}
+
+static void follow_mmap(struct ps_maps *maps, const struct mmap_record *record, uint64_t time_ns)
+{
+	struct ps_file file = {};
+	if (!(record->header.misc & PERF_RECORD_MISC_MMAP_DATA))
+		follow_map(maps, record, record->name, &file, time_ns);
+}
+
+static void follow_exec(struct ps_maps *maps, pid_t pid, uint64_t time_ns)
+{
+	struct process *process = process_of(maps, pid, time_ns);
+	if (process)
+		process_reset(maps, process, NULL, time_ns);
+}
+
+/** The child starts with the maps of its parent. */
+static void follow_fork(struct ps_maps *maps, pid_t pid, pid_t parent_pid, uint64_t time_ns)
+{
+	struct process *parent = process_know(maps, parent_pid);
+	struct map_set *set = parent ? map_set_share(parent->set) : NULL;
+	struct process *child = process_of(maps, pid, time_ns);
+	if (child)
+		process_reset(maps, child, set, time_ns);
+	else
+		map_set_put(set, &maps->files);
+}
+
+static void follow_exit(struct ps_maps *maps, pid_t pid, uint64_t time_ns)
+{
+	struct process *process = process_find(maps, pid);
+	if (process && !(time_ns && time_ns < process->since_ns))
+		process_bury(maps, process);
+}
+
+static void follow_task(struct ps_maps *maps, const struct task_record *record, uint64_t time_ns)
+{
+	if (record->header.type == PERF_RECORD_COMM) {
+		if (record->header.misc & PERF_RECORD_MISC_COMM_EXEC)
+			follow_exec(maps, record->pid, time_ns);
+		return;
+	}
+	// Of the process, not of one of its threads.
+	if (record->header.size < sizeof(*record) || record->pid != record->tid)
+		return;
+	if (record->header.type == PERF_RECORD_FORK)
+		follow_fork(maps, record->pid, record->tid_or_ppid, time_ns);
+	else
+		follow_exit(maps, record->pid, time_ns);
+}
+
+void ps_maps_follow(struct ps_maps *maps, const struct perf_event_header *header, uint64_t time_ns)
+{
+	const struct task_record *task = (const void *)header;
+	// Ids that are not positive: the kernel's own maps, and processes of another pid namespace.
+	if (header->size < 16 || (pid_t)task->pid <= 0)
+		return;
+	switch (header->type) {
+	case PERF_RECORD_MMAP2:
+		if (header->size > sizeof(struct mmap2_record))
+			follow_mmap2(maps, (const void *)header, time_ns);
+		break;
+	case PERF_RECORD_MMAP:
+		if (header->size > sizeof(struct mmap_record))
+			follow_mmap(maps, (const void *)header, time_ns);
+		break;
+	case PERF_RECORD_COMM:
+	case PERF_RECORD_FORK:
+	case PERF_RECORD_EXIT:
+		follow_task(maps, task, time_ns);
+		break;
+	}
+}
+
+/* The whole. */
+
+const struct ps_map *ps_maps_find(struct ps_maps *maps, pid_t pid, uint64_t address)
+{
+	struct process *process = process_know(maps, pid);
+	if (PS_UNLIKELY(!process))
+		return NULL;
+	const struct ps_map *map = map_set_find(process->set, address);
+	if (PS_LIKELY(map) || process->is_dead)
+		return map;
+	if (process->snapshot_ms && now_ms() - process->snapshot_ms < SNAPSHOT_PERIOD_MS)
+		return NULL;
+	process_snapshot(maps, process);
+	return map_set_find(process->set, address);
+}
+
+uint64_t ps_maps_generation(struct ps_maps *maps, pid_t pid)
+{
+	struct process *process = process_know(maps, pid);
+	return process && process->set ? process->set->generation : 0;
+}
+
+uint64_t ps_maps_process_id(struct ps_maps *maps, pid_t pid)
+{
+	struct process *process = process_know(maps, pid);
+	return process ? process->id : 0;
+}
+
+size_t ps_maps_nr_processes(const struct ps_maps *maps)
+{
+	return maps->nr_live + maps->nr_dead;
+}
+
+size_t ps_maps_nr_files(const struct ps_maps *maps)
+{
+	return maps->files.nr;
+}
+
+struct ps_error *ps_maps_create(struct ps_maps **ret)
+{
+	struct ps_maps *maps = calloc(1, sizeof(*maps));
+	if (!maps)
+		return &ps_enomem;
+	maps->sweep_at = PS_MAPS_MAX_DEAD;
+	*ret = maps;
+	return NULL;
+}
+
+void ps_maps_destroy(struct ps_maps *maps)
+{
+	if (!maps)
+		return;
+	processes_destroy(maps);
+	free(maps);
+}

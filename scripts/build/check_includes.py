@@ -44,6 +44,7 @@ LIBRARIES = [
     ("libpfm4", r"#\s*include\s*<perfmon/", r"src/event/pmu[^/]*\.[ch]"),
     ("libperf", r"#\s*include\s*<(perf|internal)/", r"src/stream/session[^/]*\.[ch]|src/count/.*"),
     ("libdw and libelf", r"#\s*include\s*<(elfutils/|gelf\.h|libelf\.h|dwarf\.h)", r"src/symbol/.*"),
+    ("libiberty", r"#\s*include\s*<(libiberty/|demangle\.h)", r"src/symbol/demangle\.c"),
     ("zstd", r"#\s*include\s*<zstd", r"src/recording/.*"),
     ("Python", r"#\s*include\s*<(Python|structmember)\.h>",
      r"src/(python|script)/.*|include/perfscope/python\.h"),

@@ -2,6 +2,7 @@
 #include "process.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -124,7 +125,17 @@ static bool mmap2_identity(const struct mmap2_record *record, struct ps_file *fi
 	return true;
 }
 
-/** @name is what is left of the record from there. */
+/** Copy @name; the kernel names a file that was deleted when it was mapped "name (deleted)". */
+static void copy_path(const char *name, char *ret, size_t size)
+{
+	static const char deleted[] = " (deleted)";
+	size_t length = snprintf(ret, size, "%s", name);
+	size_t end = length - strlen(deleted);
+	if (length > strlen(deleted) && length < size && !strcmp(ret + end, deleted))
+		ret[end] = 0;
+}
+
+/** @name begins in the record and must end in it. */
 static void follow_map(struct ps_maps *maps, const struct mmap_record *record, const char *name,
 		       struct ps_file *file, uint64_t time_ns)
 {
@@ -135,7 +146,9 @@ static void follow_map(struct ps_maps *maps, const struct mmap_record *record, c
 	if (!process)
 		return;
 	struct ps_map map = { record->address, record->address + record->size, record->offset, 0 };
-	file->path = (char *)name;
+	char path[PATH_MAX + 32];
+	copy_path(name, path, sizeof(path));
+	file->path = path;
 	process_map(maps, process, &map, file, false);
 }
 

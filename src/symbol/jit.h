@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+/**
+ * The perf maps of processes that make code.
+ */
+#ifndef PERFSCOPE_SYMBOL_JIT_H
+#define PERFSCOPE_SYMBOL_JIT_H
+
+#include "perf_map.h"
+
+#define JITS_MAX 64
+
+/** Milliseconds after which a map is looked at again. */
+#define JIT_PERIOD_MS 100
+
+struct jit {
+	uint64_t process_id; // 0: free
+	uint64_t version;    // another one whenever names came to it
+	uint64_t checked_ms;
+	uint32_t used_at;
+	struct perf_map map;
+};
+
+struct jits {
+	struct jit jits[JITS_MAX];
+	struct jit *last;
+	uint32_t clock;
+	uint64_t last_version;
+};
+
+/** That of the process, as it is in its file, or was at most JIT_PERIOD_MS ago. */
+struct jit *jits_get(struct jits *jits, uint64_t process_id, pid_t pid);
+void jits_deinit(struct jits *jits);
+
+#endif

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+#include "lines.h"
+#include "demangle.h"
+#include "symtab.h"
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+
+struct lines {
+	int fd;
+	Dwarf *dwarf;
+	struct symtab units; // ranges of addresses; limit is the offset of the unit's entry
+};
+
+/* Which unit an address is of: not all compilers write .debug_aranges. */
+
+static bool add_unit(struct lines *lines, Dwarf_Die *unit)
+{
+	Dwarf_Addr base, start, end;
+	for (ptrdiff_t at = 0; (at = dwarf_ranges(unit, at, &base, &start, &end)) > 0;) {
+		struct symbol range = { .start = start, .end = end };
+		range.limit = dwarf_dieoffset(unit);
+		// What the linker left out begins at 0.
+		if (start && end > start && !symtab_add(&lines->units, &range, ""))
+			return false;
+	}
+	return true;
+}
+
+static void add_units(struct lines *lines)
+{
+	size_t header_size;
+	Dwarf_Off next;
+	for (Dwarf_Off at = 0;
+	     !dwarf_nextcu(lines->dwarf, at, &next, &header_size, NULL, NULL, NULL); at = next) {
+		Dwarf_Die unit;
+		if (dwarf_offdie(lines->dwarf, at + header_size, &unit) && !add_unit(lines, &unit))
+			break;
+		if (next <= at)
+			break;
+	}
+	symtab_finish(&lines->units);
+}
+
+static Dwarf_Die *find_unit(struct lines *lines, uint64_t address, Dwarf_Die *ret)
+{
+	const struct symbol *range = symtab_find(&lines->units, address);
+	return range ? dwarf_offdie(lines->dwarf, range->limit, ret) : NULL;
+}
+
+/* What is told of a place. */
+
+/** "file.c:12", kept; NULL: not known. */
+static const char *keep_line(struct strings *strings, const char *path, int line)
+{
+	if (!path || line <= 0)
+		return NULL;
+	const char *slash = strrchr(path, '/');
+	return strings_keep_format(strings, "%s:%d", slash ? slash + 1 : path, line);
+}
+
+static const char *line_of(Dwarf_Die *unit, struct strings *strings, uint64_t address)
+{
+	int number = 0;
+	Dwarf_Line *line = dwarf_getsrc_die(unit, address);
+	if (!line || dwarf_lineno(line, &number))
+		return NULL;
+	return keep_line(strings, dwarf_linesrc(line, NULL, NULL), number);
+}
+
+static bool read_number(Dwarf_Die *die, unsigned int name, Dwarf_Word *ret)
+{
+	Dwarf_Attribute attribute;
+	return dwarf_attr(die, name, &attribute) && !dwarf_formudata(&attribute, ret);
+}
+
+/** Where the inlined function @die was called from. */
+static const char *call_line_of(Dwarf_Die *unit, Dwarf_Die *die, struct strings *strings)
+{
+	Dwarf_Word file, line;
+	Dwarf_Files *files;
+	size_t nr;
+	if (!read_number(die, DW_AT_call_file, &file) ||
+	    !read_number(die, DW_AT_call_line, &line) || dwarf_getsrcfiles(unit, &files, &nr) ||
+	    file >= nr || line > INT32_MAX)
+		return NULL;
+	return keep_line(strings, dwarf_filesrc(files, file, NULL, NULL), line);
+}
+
+/** The name of the function @die, kept; NULL: it has none. */
+static const char *name_of(Dwarf_Die *die, struct strings *strings)
+{
+	Dwarf_Attribute attribute;
+	const char *name = NULL;
+	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) ||
+	    dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
+		name = dwarf_formstring(&attribute);
+	if (!name)
+		name = dwarf_diename(die);
+	return name ? demangle_keep(strings, name) : NULL;
+}
+
+/** Frames of the scopes from the innermost out, until the function that is not inlined. */
+static size_t read_scopes(Dwarf_Die *unit, Dwarf_Die *scopes, int nr_scopes, const char *line,
+			  struct strings *strings, struct ps_frame *frames, size_t max)
+{
+	size_t nr = 0;
+	for (int i = 0; i < nr_scopes && nr < max; i++) {
+		int tag = dwarf_tag(&scopes[i]);
+		bool is_inlined = tag == DW_TAG_inlined_subroutine;
+		if (!is_inlined && tag != DW_TAG_subprogram)
+			continue;
+		frames[nr++] = (struct ps_frame){ .symbol = name_of(&scopes[i], strings),
+						  .line = line,
+						  .is_inlined = is_inlined };
+		if (!is_inlined)
+			break;
+		line = call_line_of(unit, &scopes[i], strings);
+	}
+	return nr;
+}
+
+/**
+ * The scopes around @address as they lie in the code. dwarf_getscopes follows an inlined function to where it was
+ * defined; its callers are only around the place where it was put.
+ */
+static int get_scopes(Dwarf_Die *unit, uint64_t address, Dwarf_Die **ret)
+{
+	Dwarf_Die *scopes = NULL;
+	int nr = dwarf_getscopes(unit, address, &scopes);
+	int nr_around = nr > 0 ? dwarf_getscopes_die(&scopes[0], ret) : 0;
+	if (nr > 0)
+		free(scopes);
+	return nr_around;
+}
+
+size_t lines_find(struct lines *lines, struct strings *strings, uint64_t address,
+		  struct ps_frame *frames, size_t max)
+{
+	Dwarf_Die unit_, *unit = find_unit(lines, address, &unit_);
+	if (!unit)
+		return 0;
+	const char *line = line_of(unit, strings, address);
+	Dwarf_Die *scopes = NULL;
+	int nr_scopes = get_scopes(unit, address, &scopes);
+	size_t nr = nr_scopes > 0 ? read_scopes(unit, scopes, nr_scopes, line, strings, frames, max)
+				  : 0;
+	if (nr_scopes > 0)
+		free(scopes);
+	if (nr || !line)
+		return nr;
+	frames[0] = (struct ps_frame){ .line = line };
+	return 1;
+}
+
+struct lines *lines_create(int fd)
+{
+	struct lines *lines = calloc(1, sizeof(*lines));
+	if (!lines) {
+		close(fd);
+		return NULL;
+	}
+	lines->fd = fd;
+	lines->dwarf = dwarf_begin(fd, DWARF_C_READ);
+	if (!lines->dwarf) {
+		lines_destroy(lines);
+		return NULL;
+	}
+	add_units(lines);
+	return lines;
+}
+
+void lines_destroy(struct lines *lines)
+{
+	if (!lines)
+		return;
+	dwarf_end(lines->dwarf);
+	symtab_deinit(&lines->units);
+	close(lines->fd);
+	free(lines);
+}

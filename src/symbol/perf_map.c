@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+#include "perf_map.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <perfscope/cleanup.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/** The id of @pid in its own pid namespace; @pid itself where it is not known. */
+static pid_t pid_in_namespace(pid_t pid)
+{
+	char path[32];
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	_cleanup_fclose_ FILE *file = fopen(path, "re");
+	char line[256];
+	while (file && fgets(line, sizeof(line), file)) {
+		// The last is the innermost.
+		const char *last = strrchr(line, '\t');
+		if (!strncmp(line, "NSpid:", 6) && last)
+			return atoi(last + 1);
+	}
+	return pid;
+}
+
+/** Open it for reading where it is a file that @pid, root or this user wrote; -1: it is not. */
+static int open_at(const char *path, pid_t pid, struct stat *ret)
+{
+	// A pipe would block; a link could lead out of the process's own root.
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	char process[32];
+	struct stat owner;
+	snprintf(process, sizeof(process), "/proc/%d", pid);
+	bool is_known = !stat(process, &owner);
+	if (!fstat(fd, ret) && S_ISREG(ret->st_mode) &&
+	    (!is_known || !ret->st_uid || ret->st_uid == geteuid() || ret->st_uid == owner.st_uid))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static int open_map(pid_t pid, struct stat *ret)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/root/tmp/perf-%d.map", pid, pid_in_namespace(pid));
+	int fd = open_at(path, pid, ret);
+	if (fd >= 0)
+		return fd;
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid);
+	return open_at(path, pid, ret);
+}
+
+/** "START SIZE name", both in hexadecimal; lines that are not are passed over. */
+static void add_line(struct symtab *table, char *line)
+{
+	uint64_t start, size;
+	int name = 0;
+	if (sscanf(line, "%" SCNx64 " %" SCNx64 " %n", &start, &size, &name) != 2 || !name)
+		return;
+	line[strcspn(line, "\n")] = 0;
+	struct symbol symbol = { .start = start, .end = start + size, .rank = table->nr };
+	if (line[name] && symbol.end > start)
+		symtab_add(table, &symbol, line + name);
+}
+
+bool perf_map_update(struct perf_map *map, pid_t pid)
+{
+	struct stat stat;
+	_cleanup_close_ int fd = open_map(pid, &stat);
+	if (fd < 0 || (stat.st_ino == map->inode && (uint64_t)stat.st_size == map->size))
+		return false;
+	if (stat.st_ino != map->inode || (uint64_t)stat.st_size < map->read)
+		perf_map_deinit(map);
+	_cleanup_fclose_ FILE *file = fdopen(fd, "re");
+	if (!file)
+		return false;
+	fd = -1; // file's own now
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0;
+	fseeko(file, map->read, SEEK_SET);
+	// The last line may be half written.
+	for (ssize_t length;
+	     (length = getline(&line, &size, file)) > 0 && line[length - 1] == '\n';) {
+		map->read += length;
+		add_line(&map->table, line);
+	}
+	map->inode = stat.st_ino;
+	map->size = stat.st_size;
+	symtab_finish_overlapping(&map->table);
+	return true;
+}
+
+void perf_map_deinit(struct perf_map *map)
+{
+	symtab_deinit(&map->table);
+	*map = (struct perf_map){};
+}

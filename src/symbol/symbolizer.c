@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT
+#include "symbolizer.h"
+#include "kernel.h"
+
+#include <libelf.h>
+#include <string.h>
+
+// Owners of places: files have their id, the memory of processes theirs and this bit.
+#define OWNER_KERNEL 0
+#define OWNER_PROCESS (UINT64_C(1) << 63)
+
+/** An address that is asked for. */
+struct query {
+	pid_t pid;
+	uint64_t address;
+	bool is_return;
+	const struct ps_map *map; // NULL: none, or of the kernel
+};
+
+/** The address of the instruction: that of a call lies before where it returns to. */
+static uint64_t lookup_address(const struct query *query)
+{
+	return query->address - query->is_return;
+}
+
+static struct place place_of(const struct query *query, uint64_t owner, uint64_t address)
+{
+	return (struct place){ owner, 2 * address + query->is_return };
+}
+
+static size_t give(const struct query *query, const struct ps_frame *found, size_t nr,
+		   struct ps_frame *frames, size_t max)
+{
+	nr = nr < max ? nr : max;
+	for (size_t i = 0; i < nr; i++) {
+		frames[i] = found[i];
+		frames[i].address = query->address;
+	}
+	return nr;
+}
+
+static size_t give_cached(const struct query *query, const struct cached *cached,
+			  struct ps_frame *frames, size_t max)
+{
+	return give(query, cached->frames, cached->nr_frames, frames, max);
+}
+
+/* The kernel. */
+
+static size_t symbolize_kernel(struct ps_symbolizer *symbolizer, const struct query *query,
+			       struct ps_frame *frames, size_t max)
+{
+	struct place place = place_of(query, OWNER_KERNEL, query->address);
+	const struct cached *cached = cache_find(&symbolizer->cache, &place);
+	if (PS_LIKELY(cached))
+		return give_cached(query, cached, frames, max);
+	if (!symbolizer->is_kernel_read)
+		ps_error_destroy(ps_symbolizer_load_kernel(symbolizer));
+	struct ps_frame frame = { .is_kernel = true };
+	uint64_t start = query->address;
+	if (!kernel_symbol_find(&symbolizer->kernel, &symbolizer->strings, lookup_address(query),
+				&frame.symbol, &start, &frame.dso))
+		frame.dso = strings_keep(&symbolizer->strings, "[kernel.kallsyms]");
+	frame.offset = query->address - start;
+	cache_put(&symbolizer->cache, &place, &frame, 1);
+	return give(query, &frame, 1, frames, max);
+}
+
+struct ps_error *ps_symbolizer_load_kernel(struct ps_symbolizer *symbolizer)
+{
+	const char *path = symbolizer->kallsyms;
+	// Once: what is hidden now stays so, and looking costs a tenth of a second.
+	symbolizer->is_kernel_read = true;
+	symtab_deinit(&symbolizer->kernel);
+	return kernel_symbols_read(path ? path : "/proc/kallsyms", &symbolizer->kernel);
+}
+
+/* Memory without a file. */
+
+static void find_in_perf_map(struct ps_symbolizer *symbolizer, const struct query *query,
+			     const struct jit *jit, struct ps_frame *ret)
+{
+	const struct symbol *symbol = symtab_find_latest(&jit->map.table, lookup_address(query));
+	if (!symbol) {
+		ret->dso = strings_keep(&symbolizer->strings, query->map->file->path);
+		return;
+	}
+	ret->dso = strings_keep(&symbolizer->strings, "[perf map]");
+	ret->symbol = strings_keep(&symbolizer->strings, symtab_name(&jit->map.table, symbol));
+	ret->offset = query->address - symbol->start;
+}
+
+static size_t symbolize_memory(struct ps_symbolizer *symbolizer, const struct query *query,
+			       struct ps_frame *frames, size_t max)
+{
+	uint64_t process_id = ps_maps_process_id(symbolizer->maps, query->pid);
+	const struct jit *jit = jits_get(&symbolizer->jits, process_id, query->pid);
+	struct place place = place_of(query, process_id | OWNER_PROCESS, query->address);
+	struct cached *cached = cache_find(&symbolizer->cache, &place);
+	if (cached && cached->version == jit->version)
+		return give_cached(query, cached, frames, max);
+	if (cached)
+		cache_drop(&symbolizer->cache, cached);
+	struct ps_frame frame = {};
+	find_in_perf_map(symbolizer, query, jit, &frame);
+	cached = cache_put(&symbolizer->cache, &place, &frame, 1);
+	if (cached)
+		cached->version = jit->version;
+	return give(query, &frame, 1, frames, max);
+}
+
+/* Files. */
+
+/** Whether nothing on a disk is behind @path: it is where programs make code. */
+static bool is_memory(const char *path)
+{
+	static const char *const starts[] = { "//anon", "[heap",     "[stack", "/anon_hugepage",
+					      "/SYSV",	"/dev/zero", "/memfd:" };
+	for (size_t i = 0; i < PS_ARRAY_SIZE(starts); i++) {
+		if (!strncmp(path, starts[i], strlen(starts[i])))
+			return true;
+	}
+	return false;
+}
+
+static size_t symbolize_new(struct ps_symbolizer *symbolizer, const struct query *query,
+			    const struct place *place, uint64_t offset, struct ps_frame *frames,
+			    size_t max)
+{
+	struct dso *dso = dsos_get(&symbolizer->dsos, query->map, query->pid);
+	// Shared memory has an inode, as files have.
+	if (dso && !dso->is_elf && is_memory(query->map->file->path))
+		return symbolize_memory(symbolizer, query, frames, max);
+	struct ps_frame found[PS_SYMBOL_MAX_INLINED] = {};
+	size_t nr = 1;
+	uint64_t address;
+	if (dso && dso_address(dso, offset, &address))
+		nr = dso_symbolize(dso, &symbolizer->strings, address + query->is_return,
+				   query->is_return, found, PS_SYMBOL_MAX_INLINED);
+	for (size_t i = 0; i < nr; i++)
+		found[i].dso = dso ? dso->name : NULL;
+	cache_put(&symbolizer->cache, place, found, nr);
+	return give(query, found, nr, frames, max);
+}
+
+static size_t symbolize_user(struct ps_symbolizer *symbolizer, struct query *query,
+			     struct ps_frame *frames, size_t max)
+{
+	query->map = ps_maps_find(symbolizer->maps, query->pid, lookup_address(query));
+	if (PS_UNLIKELY(!query->map)) {
+		frames[0] = (struct ps_frame){ .address = query->address };
+		return 1;
+	}
+	const struct ps_file *file = query->map->file;
+	if (!file->inode && !file->build_id_size && is_memory(file->path))
+		return symbolize_memory(symbolizer, query, frames, max);
+	uint64_t offset = lookup_address(query) - query->map->start + query->map->offset;
+	struct place place = place_of(query, file->id, offset);
+	const struct cached *cached = cache_find(&symbolizer->cache, &place);
+	if (PS_LIKELY(cached))
+		return give_cached(query, cached, frames, max);
+	return symbolize_new(symbolizer, query, &place, offset, frames, max);
+}
+
+size_t ps_symbolize(struct ps_symbolizer *symbolizer, pid_t pid, uint64_t address,
+		    enum ps_address_flags flags, struct ps_frame *frames, size_t max)
+{
+	struct query query = { pid, address, flags & PS_ADDRESS_RETURN, NULL };
+	if (flags & PS_ADDRESS_KERNEL)
+		return symbolize_kernel(symbolizer, &query, frames, max);
+	return symbolize_user(symbolizer, &query, frames, max);
+}
+
+/* The whole. */
+
+size_t ps_symbolizer_nr_cached(const struct ps_symbolizer *symbolizer)
+{
+	return symbolizer->cache.nr;
+}
+
+static bool set_options(struct ps_symbolizer *symbolizer, const struct ps_symbol_options *options)
+{
+	const char *folder =
+		options && options->debug_folder ? options->debug_folder : "/usr/lib/debug";
+	symbolizer->debug_folder = strdup(folder);
+	if (options && options->kallsyms)
+		symbolizer->kallsyms = strdup(options->kallsyms);
+	symbolizer->dsos.has_lines = options && options->has_lines;
+	symbolizer->dsos.debug_folder = symbolizer->debug_folder;
+	symbolizer->dsos.strings = &symbolizer->strings;
+	return symbolizer->debug_folder && (!options || !options->kallsyms || symbolizer->kallsyms);
+}
+
+struct ps_error *ps_symbolizer_create(struct ps_maps *maps, const struct ps_symbol_options *options,
+				      struct ps_symbolizer **ret)
+{
+	elf_version(EV_CURRENT);
+	struct ps_symbolizer *symbolizer = calloc(1, sizeof(*symbolizer));
+	if (!symbolizer)
+		return &ps_enomem;
+	symbolizer->maps = maps;
+	if (!cache_init(&symbolizer->cache) || !set_options(symbolizer, options)) {
+		ps_symbolizer_destroy(symbolizer);
+		return &ps_enomem;
+	}
+	*ret = symbolizer;
+	return NULL;
+}
+
+void ps_symbolizer_destroy(struct ps_symbolizer *symbolizer)
+{
+	if (!symbolizer)
+		return;
+	unwinder_destroy(symbolizer->unwinder);
+	dsos_deinit(&symbolizer->dsos);
+	jits_deinit(&symbolizer->jits);
+	cache_deinit(&symbolizer->cache);
+	symtab_deinit(&symbolizer->kernel);
+	strings_deinit(&symbolizer->strings);
+	free(symbolizer->kallsyms);
+	free(symbolizer->debug_folder);
+	free(symbolizer);
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+/**
+ * The parts of a symbolizer.
+ */
+#ifndef PERFSCOPE_SYMBOL_SYMBOLIZER_H
+#define PERFSCOPE_SYMBOL_SYMBOLIZER_H
+
+#include "cache.h"
+#include "dso.h"
+#include "jit.h"
+#include "strings.h"
+#include "symtab.h"
+
+struct unwinder;
+
+struct ps_symbolizer {
+	struct ps_maps *maps;
+	struct strings strings;
+	struct cache cache;
+	struct dsos dsos;
+	struct jits jits;
+	struct symtab kernel;
+	bool is_kernel_read;
+	char *kallsyms, *debug_folder;
+	struct unwinder *unwinder; // NULL until the first stack
+};
+
+/** Takes NULL. */
+void unwinder_destroy(struct unwinder *unwinder);
+
+#endif

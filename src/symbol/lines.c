@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "lines.h"
 #include "demangle.h"
+#include "scopes.h"
 #include "symtab.h"
 
 #include <dwarf.h>
@@ -100,38 +101,22 @@ static const char *name_of(Dwarf_Die *die, struct strings *strings)
 	return name ? demangle_keep(strings, name) : NULL;
 }
 
-/** Frames of the scopes from the innermost out, until the function that is not inlined. */
-static size_t read_scopes(Dwarf_Die *unit, Dwarf_Die *scopes, int nr_scopes, const char *line,
-			  struct strings *strings, struct ps_frame *frames, size_t max)
+/** Frames of the functions around @address, from the innermost out. */
+static size_t read_functions(Dwarf_Die *unit, struct scopes *scopes, const char *line,
+			     struct strings *strings, struct ps_frame *frames, size_t max)
 {
 	size_t nr = 0;
-	for (int i = 0; i < nr_scopes && nr < max; i++) {
-		int tag = dwarf_tag(&scopes[i]);
-		bool is_inlined = tag == DW_TAG_inlined_subroutine;
-		if (!is_inlined && tag != DW_TAG_subprogram)
-			continue;
-		frames[nr++] = (struct ps_frame){ .symbol = name_of(&scopes[i], strings),
+	for (uint32_t i = scopes->nr; i-- && nr < max;) {
+		Dwarf_Die *function = &scopes->functions[i];
+		bool is_inlined = dwarf_tag(function) == DW_TAG_inlined_subroutine;
+		frames[nr++] = (struct ps_frame){ .symbol = name_of(function, strings),
 						  .line = line,
 						  .is_inlined = is_inlined };
 		if (!is_inlined)
 			break;
-		line = call_line_of(unit, &scopes[i], strings);
+		line = call_line_of(unit, function, strings);
 	}
 	return nr;
-}
-
-/**
- * The scopes around @address as they lie in the code. dwarf_getscopes follows an inlined function to where it was
- * defined; its callers are only around the place where it was put.
- */
-static int get_scopes(Dwarf_Die *unit, uint64_t address, Dwarf_Die **ret)
-{
-	Dwarf_Die *scopes = NULL;
-	int nr = dwarf_getscopes(unit, address, &scopes);
-	int nr_around = nr > 0 ? dwarf_getscopes_die(&scopes[0], ret) : 0;
-	if (nr > 0)
-		free(scopes);
-	return nr_around;
 }
 
 size_t lines_find(struct lines *lines, struct strings *strings, uint64_t address,
@@ -140,13 +125,10 @@ size_t lines_find(struct lines *lines, struct strings *strings, uint64_t address
 	Dwarf_Die unit_, *unit = find_unit(lines, address, &unit_);
 	if (!unit)
 		return 0;
+	struct scopes scopes;
 	const char *line = line_of(unit, strings, address);
-	Dwarf_Die *scopes = NULL;
-	int nr_scopes = get_scopes(unit, address, &scopes);
-	size_t nr = nr_scopes > 0 ? read_scopes(unit, scopes, nr_scopes, line, strings, frames, max)
-				  : 0;
-	if (nr_scopes > 0)
-		free(scopes);
+	scopes_find(unit, address, &scopes);
+	size_t nr = read_functions(unit, &scopes, line, strings, frames, max);
 	if (nr || !line)
 		return nr;
 	frames[0] = (struct ps_frame){ .line = line };

@@ -33,7 +33,7 @@ static uint64_t places[3]; // the return addresses into level_1, level_2 and lev
 __attribute__((noinline, noclone)) static int level_1(int n)
 {
 	take_state();
-	return n + sink;
+	return n + (sink & 1);
 }
 
 __attribute__((noinline, noclone)) static int level_2(int n)
@@ -55,7 +55,8 @@ __attribute__((noinline)) static struct ps_user_state take(int depth, uint64_t *
 	static const uint8_t order[] = { REG_RAX, REG_RBX, REG_RCX, REG_RDX, REG_RSI, REG_RDI,
 					 REG_RBP, REG_RSP, REG_RIP, REG_R8,  REG_R9,  REG_R10,
 					 REG_R11, REG_R12, REG_R13, REG_R14, REG_R15 };
-	sink = level_3(depth);
+	sink = 0;
+	level_3(depth);
 	for (size_t i = 0; i < sizeof(order); i++)
 		regs[i] = context.uc_mcontext.gregs[order[i]];
 	return (struct ps_user_state){

@@ -9,7 +9,7 @@
 
 #include <perfscope/merge.h>
 #include <perfscope/script.h>
-#include <perfscope/tasks.h>
+#include <perfscope/lookup.h>
 
 /** How far a turn got. */
 enum ps_dispatch_state {
@@ -25,9 +25,9 @@ struct ps_dispatch_options {
 
 struct ps_dispatch;
 
-/** All of @session to @script stay the caller's and must outlive it; @tasks may be NULL. */
+/** All of @session to @script stay the caller's and must outlive it, with what @lookup names. */
 struct ps_error *ps_dispatch_create(struct ps_session *session, struct ps_merge *merge,
-				    struct ps_tasks *tasks, struct ps_script *script,
+				    const struct ps_lookup *lookup, struct ps_script *script,
 				    const struct ps_dispatch_options *options,
 				    struct ps_dispatch **ret);
 void ps_dispatch_destroy(struct ps_dispatch *dispatch); // takes NULL

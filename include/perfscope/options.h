@@ -7,6 +7,7 @@
 
 #include <perfscope/clock.h>
 #include <perfscope/error.h>
+#include <perfscope/source.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@ enum ps_option_kind {
 	PS_OPTION_SIZE,	    // ring_bytes and is_ring_rounded
 	PS_OPTION_CLOCK,    // enum ps_clock_kind
 	PS_OPTION_ON_ERROR, // bool: true for stop
+	PS_OPTION_STACK,    // enum ps_stack_kind: its value is optional, behind "="
 	PS_OPTION_RUN,	    // char **: all words that follow
 	PS_OPTION_LATER,    // known, refused: it must not become the script's
 };
@@ -38,6 +40,7 @@ enum ps_option_group {
 	PS_GROUP_INHERIT,
 	PS_GROUP_INTERVAL,
 	PS_GROUP_SAMPLING,
+	PS_GROUP_STACK,
 	PS_GROUP_RING,
 	PS_GROUP_WATERMARK,
 	PS_GROUP_LATENCY,
@@ -77,9 +80,12 @@ struct ps_options {
 	uint64_t watermark_percent; // 0: not given
 	uint64_t latency_ms;
 	bool is_ordered;
-	uint64_t freq, period; // -F, -c: 0, not given
-	uint64_t max_events;   // 0: no limit
-	uint64_t duration_ns;  // 0: no limit
+	uint64_t freq, period;	  // -F, -c: 0, not given
+	enum ps_stack_kind stack; // -g
+	bool with_user_stack, with_kernel_stack;
+	uint64_t max_stack;   // 0: the kernel's
+	uint64_t max_events;  // 0: no limit
+	uint64_t duration_ns; // 0: no limit
 	bool stop_on_error, is_strict;
 	enum ps_clock_kind clock;
 	bool is_tsc;

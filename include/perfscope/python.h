@@ -9,7 +9,7 @@
 #include <Python.h>
 #include <perfscope/cleanup.h>
 #include <perfscope/record.h>
-#include <perfscope/tasks.h>
+#include <perfscope/lookup.h>
 
 /** A guard for a reference that a local variable owns. */
 static inline void ps_pydecref_p(void *object)
@@ -23,7 +23,7 @@ PyMODINIT_FUNC PyInit_perfscope(void);
 /** What the module's functions do while a session runs. All are called with the GIL. */
 struct ps_host {
 	void *argument;
-	struct ps_tasks *tasks;		    // NULL: names come from /proc
+	struct ps_lookup lookup;
 	void (*stop)(void *argument);	    // perfscope.stop()
 	void (*print_stat)(void *argument); // perfscope.print_stat()
 };

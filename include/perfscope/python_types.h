@@ -36,6 +36,16 @@ struct ps_comm_string {
 	PyObject *text; // owned, NULL: none yet
 };
 
+// Frames of addresses that were asked for lately, by hash of the address.
+#define PS_NR_STACK_FRAMES 8192
+
+struct ps_stack_frames {
+	uint64_t address;
+	uint64_t generation; // of the process's maps; 0: the kernel
+	unsigned int flags;  // enum ps_address_flags
+	PyObject *frames;    // owned, a list of dicts; NULL: none yet
+};
+
 /** State of one module object. */
 struct ps_module_state {
 	PyTypeObject *event_type; // EventType
@@ -45,6 +55,8 @@ struct ps_module_state {
 	PyObject *decode_error;
 	const struct ps_host *host; // borrowed, NULL outside a run
 	struct ps_comm_string comms[PS_NR_COMM_STRINGS];
+	struct ps_stack_frames
+		*stack_frames; // PS_NR_STACK_FRAMES, owned; NULL: no stack was read yet
 };
 
 struct ps_module_state *ps_module_state(PyObject *module);
@@ -99,6 +111,7 @@ typedef struct {
 	struct ps_sample_layout layout;
 	struct ps_time_view time_view;
 	int64_t realtime_offset_ns;
+	bool is_unwound;			// the user's part of a stack comes from stack_user
 	uint64_t period;			// of each sample, where samples do not tell it
 	const struct ps_sample_field **samples; // by slot behind the schema's, owned array
 	size_t nr_samples;
@@ -162,6 +175,15 @@ PyObject *PerfEvent_decode_common(PerfEvent *self, enum ps_common_slot slot);
 
 /** The value of a part of the sample. New reference. */
 PyObject *PerfEvent_decode_sample(PerfEvent *self, const struct ps_sample_field *field);
+
+/** `_callchain`: a list of frames. New reference. */
+PyObject *PerfEvent_decode_callchain(PerfEvent *self);
+
+/** The frames of `_callchain` as lines, each ended by a newline. New reference. */
+PyObject *PerfEvent_stack_lines(PerfEvent *self);
+
+/** Free the frames that @state keeps. */
+void ps_stack_frames_clear(struct ps_module_state *state);
 
 /** One line as `print` shows it, without a newline. New reference. */
 PyObject *PerfEvent_line(PerfEvent *self, bool timestamp);

@@ -42,6 +42,7 @@ struct ps_session {
 	struct ps_ring *rings;
 	size_t nr_rings;
 	int *ring_fds; // to poll, one a ring; ps_session_is_over changes them, -1: its threads are gone
+	bool has_stacks;	  // of a source: records tell what is mapped where, too
 	bool has_lost_count;	  // PERF_FORMAT_LOST is there (Linux 6.0)
 	uint64_t id_base;	  // ids are dense: by_id[id - id_base]
 	struct ps_stream **by_id; // holes are NULL

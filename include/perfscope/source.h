@@ -33,11 +33,22 @@ struct ps_source_list {
 	size_t nr_sources;
 };
 
+/** How the user's part of a call stack is found. */
+enum ps_stack_kind {
+	PS_STACK_NONE,
+	PS_STACK_FP,	// the kernel follows frame pointers
+	PS_STACK_DWARF, // from a copy of the stack, by call frame information
+	PS_STACK_LBR,	// from the PMU's last branches
+};
+
 struct ps_source_options {
 	bool exclude_user, exclude_kernel, exclude_host, exclude_guest; // of every event
 	// How the counters sample that say nothing of it themselves; both 0: they count.
-	uint64_t freq;	 // times a second
-	uint64_t period; // every so many occurrences
+	uint64_t freq;		  // times a second
+	uint64_t period;	  // every so many occurrences
+	enum ps_stack_kind stack; // of all tracepoints and sampling counters
+	bool without_user_stack, without_kernel_stack;
+	uint16_t max_stack; // addresses, 0: the kernel's limit
 };
 
 /**

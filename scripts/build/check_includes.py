@@ -29,7 +29,7 @@ HEADERS = {
     "event": "format pmu schema source spec syscalls tracepoint",
     "task": "tasks",
     "stream": "clock losses merge record ring session target",
-    "symbol": "maps symbol",
+    "symbol": "lookup maps symbol",
     "count": "region",
     "python": "docstrings python python_types",
     "script": "binding child dispatch policy run_totals script",

@@ -111,6 +111,22 @@ static struct ps_error *store_on_error(const char *title, const char *value, boo
 	return NULL;
 }
 
+static struct ps_error *store_stack(const char *title, const char *value, enum ps_stack_kind *ret)
+{
+	static const char *const names[] = {
+		[PS_STACK_FP] = "fp",
+		[PS_STACK_DWARF] = "dwarf",
+		[PS_STACK_LBR] = "lbr",
+	};
+	for (size_t i = PS_STACK_FP; i < PS_ARRAY_SIZE(names); i++) {
+		if (!strcmp(value ? value : names[PS_STACK_FP], names[i])) {
+			*ret = i;
+			return NULL;
+		}
+	}
+	return ps_error_format(PS_ERROR_USAGE, "%s: '%s' is none of fp, dwarf, lbr", title, value);
+}
+
 static struct ps_error *store_text(const char *title, const char *value, const char **ret)
 {
 	if (!*value)
@@ -149,6 +165,8 @@ struct ps_error *ps_option_store(const struct ps_option *option, const char *val
 		return ps_error_context(ps_clock_parse(value, target), "%s", title);
 	case PS_OPTION_ON_ERROR:
 		return store_on_error(title, value, target);
+	case PS_OPTION_STACK:
+		return store_stack(title, value, target);
 	case PS_OPTION_RUN:
 	case PS_OPTION_LATER:
 		break; // the parser keeps them

@@ -93,6 +93,8 @@ static struct ps_error *parse_name(struct parser *parser, const struct ps_option
 	char *value = strchr(text, '=');
 	if (option->kind == PS_OPTION_LATER)
 		return apply(parser, option, NULL);
+	if (option->kind == PS_OPTION_STACK)
+		return apply(parser, option, value ? value + 1 : NULL);
 	if (!option->argument && value)
 		return ps_error_format(PS_ERROR_USAGE, "--%s takes no value", option->name);
 	if (!option->argument)
@@ -187,6 +189,8 @@ struct ps_error *ps_options_parse(char **argv, struct ps_options *ret)
 	struct ps_options options = {
 		.latency_ms = 100,
 		.is_ordered = true,
+		.with_user_stack = true,
+		.with_kernel_stack = true,
 		.script = calloc(nr + 1, sizeof(*options.script)),
 		.events = calloc(nr + 1, sizeof(*options.events)),
 	};

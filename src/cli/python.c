@@ -16,6 +16,10 @@ static struct ps_error *resolve_events(const struct ps_options *options, struct 
 	struct ps_source_options source_options = {
 		.freq = options->freq,
 		.period = options->period,
+		.stack = options->stack,
+		.without_user_stack = !options->with_user_stack,
+		.without_kernel_stack = !options->with_kernel_stack,
+		.max_stack = options->max_stack,
 		.exclude_user = options->exclude_user,
 		.exclude_kernel = options->exclude_kernel,
 		.exclude_host = options->exclude_host,

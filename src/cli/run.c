@@ -25,7 +25,7 @@ struct run {
 	struct ps_target target;
 	struct ps_session *session;
 	struct ps_merge *merge;
-	struct ps_tasks *tasks;
+	struct ps_lookup lookup;
 	bool has_interp;
 	struct ps_script *script;
 	struct ps_dispatch *dispatch;
@@ -91,6 +91,26 @@ static struct ps_error *set_time_view(struct run *run)
 	return NULL;
 }
 
+/** Names of threads always; what is mapped, and symbols, where samples have call stacks. */
+static struct ps_error *create_lookup(struct run *run)
+{
+	struct ps_lookup *lookup = &run->lookup;
+	struct ps_error *error = ps_tasks_create(&lookup->tasks);
+	if (error || !run->session->has_stacks)
+		return error;
+	struct ps_symbol_options options = { .has_lines = true };
+	error = ps_maps_create(&lookup->maps);
+	if (!error)
+		error = ps_symbolizer_create(lookup->maps, &options, &lookup->symbolizer);
+	if (error || !run->options->user)
+		return error;
+	// The user whom we become may not see the kernel's addresses.
+	_cleanup_error_ struct ps_error *hidden = ps_symbolizer_load_kernel(lookup->symbolizer);
+	if (hidden)
+		ps_log_error(PS_LOG_WARNING, hidden);
+	return NULL;
+}
+
 static struct ps_error *open_session(struct run *run)
 {
 	const struct ps_options *options = run->options;
@@ -110,7 +130,7 @@ static struct ps_error *open_session(struct run *run)
 	if (!error)
 		error = ps_merge_create(run->session, options->is_ordered, &run->merge);
 	if (!error)
-		error = ps_tasks_create(&run->tasks);
+		error = create_lookup(run);
 	if (!error)
 		error = ps_session_follow_forks(run->session);
 	if (!error)
@@ -170,7 +190,7 @@ static struct ps_error *load_script(struct run *run)
 	};
 	error = ps_script_bind(run->script, run->sources);
 	if (!error)
-		error = ps_dispatch_create(run->session, run->merge, run->tasks, run->script,
+		error = ps_dispatch_create(run->session, run->merge, &run->lookup, run->script,
 					   &dispatch_options, &run->dispatch);
 	if (!error && run->options->interval_ms && !ps_dispatch_has_interval(run->dispatch))
 		error = ps_summary_create(run->session, run->sources, &run->summary);
@@ -180,14 +200,16 @@ static struct ps_error *load_script(struct run *run)
 // Each thread's name is looked up with all those of its process: for many threads, all of /proc is less.
 #define MAX_SNAPSHOT_TIDS 16
 
-/** Names of threads from before. After enabling: a name that changes in between is then in a record. */
+/** Names and maps from before. After enabling: what changes in between is then in a record. */
 static void take_names(struct run *run)
 {
 	const struct ps_target *target = &run->target;
-	if (target->kind == PS_TARGET_THREADS && target->nr_tids <= MAX_SNAPSHOT_TIDS)
-		ps_tasks_snapshot(run->tasks, target->tids, target->nr_tids);
-	else
-		ps_tasks_snapshot(run->tasks, NULL, 0);
+	bool is_few = target->kind == PS_TARGET_THREADS && target->nr_tids <= MAX_SNAPSHOT_TIDS;
+	const pid_t *tids = is_few ? target->tids : NULL;
+	size_t nr = is_few ? target->nr_tids : 0;
+	ps_tasks_snapshot(run->lookup.tasks, tids, nr);
+	if (run->lookup.maps)
+		ps_maps_snapshot(run->lookup.maps, tids, nr);
 }
 
 /** Let the events happen: enable them, and the program go. */
@@ -325,7 +347,9 @@ static void destroy(struct run *run)
 		ps_signals_set_phase(PS_PHASE_OURS, NULL);
 		ps_signals_claim(); // Python gave them back
 	}
-	ps_tasks_destroy(run->tasks);
+	ps_symbolizer_destroy(run->lookup.symbolizer);
+	ps_maps_destroy(run->lookup.maps);
+	ps_tasks_destroy(run->lookup.tasks);
 	ps_merge_destroy(run->merge);
 	ps_session_destroy(run->session);
 	ps_target_deinit(&run->target);

@@ -49,8 +49,6 @@ static struct ps_error *refuse_unsupported(const struct ps_spec *spec)
 	const char *what = NULL;
 	if (spec->kind == PS_SPEC_PROBE)
 		what = "probes are";
-	else if (spec->has_stack)
-		what = "call stacks are";
 	if (!what)
 		return NULL;
 	return ps_error_format(PS_ERROR_UNSUPPORTED, "%s: %s not in this version", spec->text,
@@ -239,6 +237,30 @@ static void tell_period_once(struct perf_event_attr *attr)
 		attr->sample_type &= ~(uint64_t)PERF_SAMPLE_PERIOD;
 }
 
+/** Let the source at hand have call stacks where it or the command asks for them. */
+static void set_stack(const struct resolver *resolver, struct ps_source *source)
+{
+	const struct ps_source_options *options = resolver->options;
+	const struct ps_spec *spec = resolver->spec;
+	struct perf_event_attr *attr = &source->attr;
+	if (!source->is_sampling || (!spec->has_stack && !options->stack))
+		return;
+	attr->sample_type |= PERF_SAMPLE_CALLCHAIN;
+	attr->sample_max_stack = spec->max_stack ? spec->max_stack : options->max_stack;
+	attr->exclude_callchain_user = options->without_user_stack;
+	attr->exclude_callchain_kernel = options->without_kernel_stack;
+	if (options->stack == PS_STACK_LBR) {
+		attr->sample_type |= PERF_SAMPLE_BRANCH_STACK;
+		attr->branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK;
+	}
+	if (options->stack != PS_STACK_DWARF || options->without_user_stack)
+		return;
+	attr->exclude_callchain_user = 1;
+	attr->sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+	attr->sample_regs_user = REGISTERS;
+	attr->sample_stack_user = STACK_USER_BYTES;
+}
+
 static struct ps_error *add_tracepoint(const char *system, const char *name, void *argument)
 {
 	struct resolver *resolver = argument;
@@ -274,6 +296,7 @@ static struct ps_error *add_tracepoint(const char *system, const char *name, voi
 	tell_period_once(&source->attr);
 	source->is_sampling = true;
 	source->is_glob = is_pattern;
+	set_stack(resolver, source);
 	source->raw_size = fixed_size(source->schema);
 	return append_source(resolver, take_ptr(source));
 }
@@ -332,7 +355,7 @@ static bool set_sampling(const struct resolver *resolver, struct perf_event_attr
 /** A counter that only counts has no samples that could have these parts. */
 static struct ps_error *check_parts(const struct ps_spec *spec, const struct ps_source *source)
 {
-	if (source->is_sampling || !spec->sample_type)
+	if (source->is_sampling || (!spec->sample_type && !spec->has_stack))
 		return NULL;
 	return ps_error_format(PS_ERROR_USAGE,
 			       "%s: a counter that only counts has no samples (add freq=HZ or "
@@ -364,6 +387,7 @@ static struct ps_error *add_counter(struct resolver *resolver, const char *handl
 	attr->bp_type = named->bp_type;
 	attr->precise_ip = named->precise_ip;
 	source->is_sampling = set_sampling(resolver, attr);
+	set_stack(resolver, source);
 	error = check_parts(spec, source);
 	return error ? error : append_source(resolver, take_ptr(source));
 }

@@ -49,7 +49,8 @@ static PyObject *decode_comm(PerfEvent *self)
 		return PyUnicode_FromFormat("swapper/%u", read_u32(self, self->type->layout.cpu));
 	struct ps_module_state *state = ps_module_state(self->type->module);
 	const struct ps_host *host = state->host;
-	const char *comm = host && host->tasks ? ps_tasks_comm(host->tasks, tid) : NULL;
+	const char *comm =
+		host && host->lookup.tasks ? ps_tasks_comm(host->lookup.tasks, tid) : NULL;
 	return comm ? comm_to_python(state, tid, comm) : PyUnicode_FromFormat(":%d", tid);
 }
 
@@ -130,7 +131,7 @@ PyObject *PerfEvent_decode_common(PerfEvent *self, enum ps_common_slot slot)
 	case PS_SLOT_COMM:
 		return decode_comm(self);
 	case PS_SLOT_CALLCHAIN:
-		return PyList_New(0);
+		return PerfEvent_decode_callchain(self);
 	case PS_SLOT_COUNTERS:
 		return decode_counters(self);
 	case PS_SLOT_RAW:

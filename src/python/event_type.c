@@ -359,6 +359,8 @@ PyObject *ps_event_type_create(PyObject *module, const struct ps_session *sessio
 	self->schema = ps_schema_ref(source->schema);
 	self->time_view = session->clock.view;
 	self->period = source->attr.sample_period;
+	self->is_unwound = source->attr.exclude_callchain_user &&
+			   source->attr.sample_type & PERF_SAMPLE_STACK_USER;
 	self->realtime_offset_ns = session->clock.realtime_offset_ns;
 	copy_layout(self, session, source);
 	if (choose_samples(self) < 0)

@@ -46,9 +46,9 @@ static PyObject *module_comm(PyObject *module, PyObject *args, PyObject *kwargs)
 	int tid;
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "i|O:comm", names, &tid, &time))
 		return NULL;
-	if (!host || !host->tasks)
+	if (!host || !host->lookup.tasks)
 		return read_comm(tid);
-	const char *comm = ps_tasks_comm(host->tasks, tid);
+	const char *comm = ps_tasks_comm(host->lookup.tasks, tid);
 	if (!comm)
 		Py_RETURN_NONE;
 	return ps_text_to_python(comm, strlen(comm));
@@ -148,6 +148,7 @@ static int module_clear(PyObject *module)
 	Py_CLEAR(state->totals);
 	Py_CLEAR(state->perf_event_error);
 	Py_CLEAR(state->decode_error);
+	ps_stack_frames_clear(state);
 	for (size_t i = 0; i < PS_NR_COMM_STRINGS; i++)
 		Py_CLEAR(state->comms[i].text);
 	return 0;

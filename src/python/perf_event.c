@@ -48,6 +48,7 @@ static void PerfEvent_detach(PerfEvent *self)
 	PyErr_Fetch(&type, &value, &traceback);
 	_cleanup_pydecref_ PyObject *comm = PerfEvent_load(self, PS_SLOT_COMM);
 	_cleanup_pydecref_ PyObject *realtime = PerfEvent_load(self, PS_SLOT_REALTIME);
+	_cleanup_pydecref_ PyObject *stack = PerfEvent_load(self, PS_SLOT_CALLCHAIN);
 	PyErr_Restore(type, value, traceback);
 	size_t size = self->header->size;
 	void *copy = malloc(size);
@@ -326,7 +327,11 @@ static PyObject *PerfEvent_print(PerfEvent *self, PyObject *args, PyObject *kwar
 	PyObject *file = PySys_GetObject("stdout"); // borrowed
 	if (!file || file == Py_None)
 		Py_RETURN_NONE;
-	_cleanup_pydecref_ PyObject *text = PyUnicode_FromFormat("%U\n", line);
+	_cleanup_pydecref_ PyObject *stack =
+		callchain ? PerfEvent_stack_lines(self) : PyUnicode_FromString("");
+	if (!stack)
+		return NULL;
+	_cleanup_pydecref_ PyObject *text = PyUnicode_FromFormat("%U\n%U", line, stack);
 	if (!text || PyFile_WriteObject(text, file, Py_PRINT_RAW) < 0)
 		return NULL;
 	Py_RETURN_NONE;

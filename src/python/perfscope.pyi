@@ -35,7 +35,7 @@ class PerfEvent:
     _comm: str
     """Name of the thread at that time; ":TID" where it was gone before its name could be known."""
     _callchain: list[dict[str, Any]]
-    """Frames, innermost first; empty where no stack was asked for."""
+    """Frames, innermost first: {'addr', 'symbol', 'offset', 'kernel', 'dso'} and 'line' where known; empty without -g."""
     _counters: dict[str, int | None]
     """Values of the counters of the event's group at this event; empty where it is in none."""
     _raw: bytes

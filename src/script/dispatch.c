@@ -24,7 +24,7 @@ struct binding {
 struct ps_dispatch {
 	struct ps_session *session;
 	struct ps_merge *merge;
-	struct ps_tasks *tasks;
+	struct ps_lookup lookup;
 	struct ps_script *script;
 	struct ps_policy policy;
 	struct ps_losses losses;
@@ -82,7 +82,7 @@ static struct ps_error *bind_sources(struct ps_dispatch *dispatch)
 }
 
 struct ps_error *ps_dispatch_create(struct ps_session *session, struct ps_merge *merge,
-				    struct ps_tasks *tasks, struct ps_script *script,
+				    const struct ps_lookup *lookup, struct ps_script *script,
 				    const struct ps_dispatch_options *options,
 				    struct ps_dispatch **ret)
 {
@@ -91,11 +91,11 @@ struct ps_error *ps_dispatch_create(struct ps_session *session, struct ps_merge 
 		return &ps_enomem;
 	dispatch->session = session;
 	dispatch->merge = merge;
-	dispatch->tasks = tasks;
+	dispatch->lookup = *lookup;
 	dispatch->script = script;
 	dispatch->max_events = options->max_events ? options->max_events : UINT64_MAX;
 	dispatch->budget = 1;
-	dispatch->host = (struct ps_host){ dispatch, tasks, host_stop, host_print_stat };
+	dispatch->host = (struct ps_host){ dispatch, *lookup, host_stop, host_print_stat };
 	struct ps_error *error = ps_losses_init(&dispatch->losses, session->nr_rings);
 	if (!error)
 		error = ps_run_totals_init(&dispatch->totals, session);
@@ -220,12 +220,14 @@ static inline void take_sample(struct ps_dispatch *dispatch, const struct ps_rec
 		call_handler(dispatch, binding, record);
 }
 
-/** Records that are no samples: names, births, deaths, losses. */
+/** Records that are no samples: names, births, deaths, maps, losses. */
 static void take_other(struct ps_dispatch *dispatch, const struct ps_record *record)
 {
 	ps_losses_follow(&dispatch->losses, record);
-	if (dispatch->tasks)
-		ps_tasks_follow(dispatch->tasks, record->header, record->time_ns);
+	if (dispatch->lookup.tasks)
+		ps_tasks_follow(dispatch->lookup.tasks, record->header, record->time_ns);
+	if (dispatch->lookup.maps)
+		ps_maps_follow(dispatch->lookup.maps, record->header, record->time_ns);
 }
 
 static void log_record(const struct ps_record *record)

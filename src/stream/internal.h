@@ -49,8 +49,12 @@ struct perf_event_attr ps_attr_prepare(const struct perf_event_attr *attr, bool 
 /** Whether only the kernel makes @attr's events: without the kernel it would read 0 for ever, so it is never excluded. */
 bool ps_attr_is_kernel_only(const struct perf_event_attr *attr);
 
-/** The attr of the session's own event, which owns the rings and tells of names, births and deaths (@want_tasks). */
-struct perf_event_attr ps_attr_side_band(bool want_tasks, const struct ps_attr_context *context);
+/**
+ * The attr of the session's own event, which owns the rings and tells of names, births and deaths (@want_tasks), and
+ * of what is mapped (@want_maps).
+ */
+struct perf_event_attr ps_attr_side_band(bool want_tasks, bool want_maps,
+					 const struct ps_attr_context *context);
 
 /** What session.h does not show: ps_session.priv. */
 struct ps_opened {

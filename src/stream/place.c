@@ -106,7 +106,8 @@ struct perf_event_attr ps_attr_prepare(const struct perf_event_attr *attr, bool 
 	return prepared;
 }
 
-struct perf_event_attr ps_attr_side_band(bool want_tasks, const struct ps_attr_context *context)
+struct perf_event_attr ps_attr_side_band(bool want_tasks, bool want_maps,
+					 const struct ps_attr_context *context)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
@@ -114,6 +115,8 @@ struct perf_event_attr ps_attr_side_band(bool want_tasks, const struct ps_attr_c
 		.comm = want_tasks,
 		.comm_exec = want_tasks,
 		.task = want_tasks,
+		.mmap = want_maps,
+		.mmap2 = want_maps,
 		// It counts nothing, so this excludes nothing, and users who may not see the kernel can open it.
 		.exclude_kernel = 1,
 	};

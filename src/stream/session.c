@@ -174,7 +174,8 @@ static struct ps_error *try_rings(struct ps_session *session, int *ret_errno)
 	if (!next_of)
 		return &ps_enomem;
 	opened->context.watermark_bytes = opened->ring_bytes / 100.0 * opened->watermark_percent;
-	struct perf_event_attr attr = ps_attr_side_band(opened->want_tasks, &opened->context);
+	struct perf_event_attr attr =
+		ps_attr_side_band(opened->want_tasks, session->has_stacks, &opened->context);
 	*ret_errno = 0;
 	for (size_t i = 0; i < opened->places.nr_places && !*ret_errno; i++) {
 		struct ps_place *place = &opened->places.places[i];
@@ -252,6 +253,15 @@ static bool has_sampling(const struct ps_source_list *sources)
 {
 	for (size_t i = 0; i < sources->nr_sources; i++) {
 		if (sources->sources[i]->is_sampling && !sources->sources[i]->is_missing)
+			return true;
+	}
+	return false;
+}
+
+static bool has_stacks(const struct ps_source_list *sources)
+{
+	for (size_t i = 0; i < sources->nr_sources; i++) {
+		if (sources->sources[i]->attr.sample_type & PERF_SAMPLE_CALLCHAIN)
 			return true;
 	}
 	return false;
@@ -343,6 +353,7 @@ struct ps_error *ps_session_open(struct ps_source_list *sources, const struct ps
 	opened->is_threads = target->kind == PS_TARGET_THREADS;
 	opened->is_enabled_by_exec = opened->is_threads && target->is_workload;
 	opened->want_tasks = options->want_tasks;
+	session->has_stacks = has_stacks(sources);
 	opened->strict = options->strict;
 	opened->is_stopping = options->is_stopping;
 	opened->watermark_percent =

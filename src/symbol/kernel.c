@@ -15,6 +15,18 @@ static bool is_code(char letter)
 	return strchr("tTwW", letter);
 }
 
+/** Of names that are otherwise alike perf shows the last: __x64_sys_vfork comes after __ia32_sys_vfork. */
+static uint32_t rank_of(const struct symtab *table, const struct symbol *symbol, char letter,
+			const char *name)
+{
+	bool is_weak = letter == 'w' || letter == 'W';
+	uint32_t rank =
+		symbol_rank(name, isupper((unsigned char)letter), is_weak) & ~UINT32_C(0xffff);
+	const struct symbol *before = table->nr ? &table->symbols[table->nr - 1] : NULL;
+	bool is_alias = before && before->start == symbol->start;
+	return rank | (is_alias ? (before->rank + 1) & 0xffff : 0);
+}
+
 /**
  * Add "name" or "name\t[module]"; false: no memory. Symbols that are no code are kept without a name, where they end
  * code.
@@ -29,8 +41,7 @@ static bool add_symbol(struct symtab *table, uint64_t address, char letter, cons
 	struct symbol symbol = { .start = address, .end = address };
 	symbol.limit = address + MAX_FUNCTION < address ? UINT64_MAX : address + MAX_FUNCTION;
 	if (*was_code)
-		symbol.rank = symbol_rank(name, isupper((unsigned char)letter),
-					  letter == 'w' || letter == 'W');
+		symbol.rank = rank_of(table, &symbol, letter, name);
 	return symtab_add(table, &symbol, *was_code ? name : "");
 }
 

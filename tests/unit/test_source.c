@@ -297,8 +297,6 @@ TEST(source, what_is_parsed_and_not_built_is_told)
 	static const char *const rows[][2] = {
 		{ "uprobe:f@/bin/x", "uprobe:f@/bin/x: probes are not in this version" },
 		{ "usdt:a:b@/bin/x", "probes are" },
-		{ "sched:sched_switch//stack/", "call stacks are" },
-		{ "sched:sched_switch//max-stack=3/", "call stacks are" },
 	};
 	for (size_t i = 0; i < PS_ARRAY_SIZE(rows); i++)
 		assert_refused(rows[i][0], PS_ERROR_UNSUPPORTED, rows[i][1]);
@@ -331,4 +329,19 @@ TEST(source, parts_of_samples_need_samples)
 {
 	assert_refused("cpu-clock/ip/", PS_ERROR_USAGE,
 		       "cpu-clock/ip/: a counter that only counts has no samples");
+}
+
+TEST(source, stacks_are_of_events_that_make_samples)
+{
+	struct fixture all = resolve_all("sched:sched_switch//max-stack=7/,cpu-clock/freq=9,stack/,"
+					 "sched:sched_switch");
+	struct ps_source **sources = all.list.sources;
+	ASSERT_TRUE(sources[0]->attr.sample_type & PERF_SAMPLE_CALLCHAIN);
+	ASSERT_EQ(sources[0]->attr.sample_max_stack, 7);
+	ASSERT_TRUE(sources[1]->attr.sample_type & PERF_SAMPLE_CALLCHAIN);
+	ASSERT_EQ(sources[1]->attr.sample_max_stack, 0);
+	ASSERT_FALSE(sources[2]->attr.sample_type & PERF_SAMPLE_CALLCHAIN);
+	release(&all);
+	assert_refused("cpu-clock/stack/", PS_ERROR_USAGE,
+		       "a counter that only counts has no samples");
 }

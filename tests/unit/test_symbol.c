@@ -501,6 +501,7 @@ TEST(symbol, kernel_symbols_of_one_address_modules_and_gaps)
 {
 	struct view view = view_of_kernel("ffffffff81000000 t local_name_that_is_long\n"
 					  "ffffffff81000000 T __underscored\n"
+					  "ffffffff81000000 T longer_than_the_last\n"
 					  "ffffffff81000000 T global\n"
 					  "ffffffff81000100 t second\n"
 					  "ffffffff81000200 D data\n"

@@ -22,6 +22,10 @@ struct ps_schema {
 struct ps_error *ps_schema_create_tracepoint(const char *system, const char *text, size_t size,
 					     struct ps_schema **ret);
 
+/** The schema of the probe @name, from the format text of what it writes. */
+struct ps_error *ps_schema_create_probe(const char *name, const char *text, size_t size,
+					struct ps_schema **ret);
+
 /** The schema of a counter: no raw data. */
 struct ps_error *ps_schema_create_counter(const char *name, struct ps_schema **ret);
 

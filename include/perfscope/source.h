@@ -9,6 +9,8 @@
 #include <perfscope/schema.h>
 #include <perfscope/spec.h>
 
+struct ps_probe;
+
 struct ps_source {
 	size_t index; // in the list
 	char *name;   // "sched:sched_switch", "cycles": what _event says, without alias
@@ -26,6 +28,7 @@ struct ps_source {
 	char *missing_reason;	    // "no hardware PMU here; nearest: cpu-clock"
 	const struct ps_spec *spec; // borrowed: where it came from, for messages
 	size_t raw_size;	    // bytes of the fixed part of raw data, 0: none
+	struct ps_probe *probe;	    // what was made for a probe, NULL: none
 };
 
 struct ps_source_list {
@@ -49,6 +52,7 @@ struct ps_source_options {
 	enum ps_stack_kind stack; // of all tracepoints and sampling counters
 	bool without_user_stack, without_kernel_stack;
 	uint16_t max_stack; // addresses, 0: the kernel's limit
+	bool is_inherited;  // the target is threads, whose events new threads get too
 };
 
 /**
@@ -60,6 +64,7 @@ struct ps_source_options {
 struct ps_error *ps_sources_resolve(const struct ps_spec_list *specs,
 				    const struct ps_source_options *options,
 				    struct ps_source_list *ret);
+/** Also removes the probes: their descriptors are to be closed before. */
 void ps_source_list_deinit(struct ps_source_list *list);
 
 #endif

@@ -26,7 +26,7 @@ ROOMS["cli"] = LEFT_OF_PYTHON + ["python", "script"]
 HEADERS = {
     "base": "bytes cleanup error log monotonic nearest text version",
     "decode": "field sample sample_field",
-    "event": "format pmu schema source spec syscalls tracepoint",
+    "event": "format pmu probe schema source spec syscalls tracepoint",
     "task": "tasks",
     "stream": "clock losses merge record ring session target",
     "symbol": "lookup maps symbol",
@@ -43,7 +43,7 @@ LIBRARIES = [
      r"src/event/format[^/]*\.[ch]"),
     ("libpfm4", r"#\s*include\s*<perfmon/", r"src/event/pmu[^/]*\.[ch]"),
     ("libperf", r"#\s*include\s*<(perf|internal)/", r"src/stream/session[^/]*\.[ch]|src/count/.*"),
-    ("libdw and libelf", r"#\s*include\s*<(elfutils/|gelf\.h|libelf\.h|dwarf\.h)", r"src/symbol/.*"),
+    ("libdw and libelf", r"#\s*include\s*<(elfutils/|gelf\.h|libelf\.h|dwarf\.h)", r"src/symbol/.*|src/event/probe[^/]*\.[ch]"),
     ("libiberty", r"#\s*include\s*<(libiberty/|demangle\.h)", r"src/symbol/demangle\.c"),
     ("zstd", r"#\s*include\s*<zstd", r"src/recording/.*"),
     ("Python", r"#\s*include\s*<(Python|structmember)\.h>",

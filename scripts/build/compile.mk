@@ -15,7 +15,7 @@ LTO ?= $(if $(findstring gcc,$(CC)),-flto=auto -ffat-lto-objects)
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE -fPIC -fvisibility=hidden -ffunction-sections $(WARNINGS) $(CFLAGS) $(LTO) -MMD -MP
 ALL_CPPFLAGS = -Iinclude -I$(BUILD)/generated $(CPPFLAGS)
 ALL_LDFLAGS = $(CFLAGS) $(LDFLAGS)
-LIBS := $(LIBPERF_LIBS) $(shell pkg-config --libs libtraceevent) -lpfm -ldw -lelf -liberty -lpthread
+LIBS := $(LIBPERF_LIBS) $(shell pkg-config --libs libtraceevent) -lpfm -ldw -lelf -liberty -ldl -lpthread
 scripts_dir := $(prefix)/share/perfscope/scripts
 
 PYTHON_ROOMS := python script cli

@@ -6,6 +6,7 @@
 #include <perfscope/log.h>
 #include <perfscope/nearest.h>
 #include <perfscope/pmu.h>
+#include <perfscope/probe.h>
 #include <perfscope/schema.h>
 #include <perfscope/tracepoint.h>
 #include <string.h>
@@ -21,11 +22,14 @@ static const struct kind {
 	{ "pmu", "events of PMUs" },
 	{ "libpfm4", "counters of this processor model (libpfm4)" },
 	{ "tracepoint", "tracepoints" },
+	{ "uprobe", "functions" },
+	{ "usdt", "usdt probes" },
 };
 
 struct pattern {
 	const char *text; // borrowed from argv
 	bool has_matched;
+	bool is_probe; // uprobe:NAME@FILE: of that file alone
 	struct ps_nearest nearest;
 };
 
@@ -109,6 +113,8 @@ static bool is_wanted(struct list *list, const char *kind, const char *name, con
 	bool is_match = !list->nr_patterns;
 	for (size_t i = 0; i < list->nr_patterns; i++) {
 		struct pattern *pattern = &list->patterns[i];
+		if (pattern->is_probe)
+			continue;
 		if (!strcmp(pattern->text, kind) || matches_name(pattern->text, name) ||
 		    matches_name(pattern->text, alias)) {
 			pattern->has_matched = is_match = true;
@@ -274,6 +280,68 @@ static struct ps_error *list_tracepoints(struct list *list)
 	return ps_error_context(error, "tracepoints");
 }
 
+/** What a walk over a file is to write: SYSTEM:NAME@FILE. */
+struct file_walk {
+	struct list *list;
+	struct pattern *pattern;
+	const char *system, *file;
+};
+
+static struct ps_error *visit_probe(const char *name, void *argument)
+{
+	struct file_walk *walk = argument;
+	walk->pattern->has_matched = true;
+	walk->list->nr_names++;
+	fprintf(walk->list->section, "  %s:%s@%s\n", walk->system, name, walk->file);
+	return NULL;
+}
+
+/** List what SYSTEM:NAME@FILE, which @text is a copy of, names. */
+static struct ps_error *list_file(struct list *list, struct pattern *pattern, char *text)
+{
+	char *name = strchr(text, ':'), *file = strchr(text, '@');
+	*name++ = *file++ = '\0';
+	size_t length = strlen(file);
+	if (length > 1 && file[0] == '"' && file[length - 1] == '"') {
+		file[length - 1] = '\0';
+		file++;
+	}
+	bool is_usdt = !strcmp(text, "usdt");
+	struct ps_error *error = begin_section(list, find_kind(is_usdt ? "usdt" : "uprobe"));
+	struct file_walk walk = { list, pattern, text, file };
+	if (!error)
+		error = ps_probe_walk(file, is_usdt, name, visit_probe, &walk);
+	end_section(list);
+	return error;
+}
+
+/** List what the patterns that name files match; the number of these patterns is *@ret. */
+static struct ps_error *list_probes(struct list *list, size_t *ret)
+{
+	for (size_t i = 0; i < list->nr_patterns; i++) {
+		struct pattern *pattern = &list->patterns[i];
+		if (!pattern->is_probe)
+			continue;
+		++*ret;
+		_cleanup_free_ char *text = strdup(pattern->text);
+		struct ps_error *error = text ? list_file(list, pattern, text) : &ps_enomem;
+		if (error)
+			return ps_error_context(error, "%s", pattern->text);
+	}
+	return NULL;
+}
+
+/** Whether @text is SYSTEM:NAME@FILE of a probe. */
+static bool is_probe_pattern(const char *text)
+{
+	static const char *const systems[] = { "uprobe:", "uretprobe:", "usdt:" };
+	for (size_t i = 0; i < PS_ARRAY_SIZE(systems); i++) {
+		if (!strncmp(text, systems[i], strlen(systems[i])))
+			return strchr(text, '@');
+	}
+	return false;
+}
+
 /** Tell the patterns that nothing matches; the exit status. */
 static int report_unmatched(struct list *list)
 {
@@ -303,9 +371,13 @@ static int finish(struct list *list, int status)
 
 static int run(struct list *list)
 {
-	struct ps_error *error = ps_counter_walk(visit_counter, list);
+	size_t nr_probes = 0;
+	struct ps_error *error = list_probes(list, &nr_probes);
+	bool has_others = !nr_probes || nr_probes < list->nr_patterns;
+	if (!error && has_others)
+		error = ps_counter_walk(visit_counter, list);
 	end_section(list);
-	if (!error && !list->write_errno)
+	if (!error && has_others && !list->write_errno)
 		error = list_tracepoints(list);
 	// What could be listed has been.
 	if (error)
@@ -324,7 +396,8 @@ static const char help[] =
 	"\n"
 	"PATTERN is a glob where it has * ? or [, else a part of a name, or a kind: hardware, "
 	"cache,\n"
-	"software, pmu, libpfm4, tracepoint.\n"
+	"software, pmu, libpfm4, tracepoint. The functions and the usdt probes of a program or\n"
+	"library: 'uprobe:*parse*@FILE', 'usdt:*@FILE'.\n"
 	"\n"
 	"  -v, --verbose   with the fields of tracepoints: name, type as declared, type in Python\n"
 	"  -h, --help      this help\n";
@@ -370,6 +443,7 @@ int ps_cli_list(int argc, char **argv)
 	}
 	for (size_t i = 0; i < list.nr_patterns; i++) {
 		patterns[i].text = argv[first + i];
+		patterns[i].is_probe = is_probe_pattern(patterns[i].text);
 		ps_nearest_init(&patterns[i].nearest, patterns[i].text);
 	}
 	list.patterns = patterns;

@@ -24,6 +24,7 @@ static struct ps_error *resolve_events(const struct ps_options *options, struct 
 		.exclude_kernel = options->exclude_kernel,
 		.exclude_host = options->exclude_host,
 		.exclude_guest = options->exclude_guest,
+		.is_inherited = options->run || options->pids || options->tids,
 	};
 	return error ? error : ps_sources_resolve(specs, &source_options, sources);
 }

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <perfscope/cleanup.h>
 #include <perfscope/deadline.h>
+#include <perfscope/probe.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -57,6 +58,7 @@ static void __attribute__((noreturn)) end_at_once(const char *message)
 	(void)written; // there is nowhere left to tell it
 	if (workload > 0)
 		kill(workload, SIGKILL);
+	ps_probe_remove_all();
 	_exit(1);
 }
 

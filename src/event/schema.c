@@ -37,6 +37,22 @@ struct ps_error *ps_schema_create_tracepoint(const char *system, const char *tex
 	return NULL;
 }
 
+struct ps_error *ps_schema_create_probe(const char *name, const char *text, size_t size,
+					struct ps_schema **ret)
+{
+	_cleanup_schema_ struct ps_schema *schema = NULL;
+	struct ps_error *error = ps_schema_create_tracepoint("perfscope", text, size, &schema);
+	if (error)
+		return error;
+	char *copy = strdup(name);
+	if (!copy)
+		return &ps_enomem;
+	free(schema->name);
+	schema->name = copy;
+	*ret = take_ptr(schema);
+	return NULL;
+}
+
 struct ps_schema *ps_schema_ref(struct ps_schema *schema)
 {
 	schema->nr_references++;

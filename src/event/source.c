@@ -4,6 +4,7 @@
 #include "pmu_model.h"
 
 #include <perfscope/pmu.h>
+#include <perfscope/probe.h>
 #include <perfscope/sample.h>
 #include <perfscope/tracepoint.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 struct resolver {
 	const struct ps_source_options *options;
 	const char *tracefs;	    // NULL: not needed yet
+	bool is_swept;		    // what killed runs left is removed
 	const struct ps_spec *spec; // the one at hand
 	struct ps_source_list list;
 };
@@ -29,6 +31,7 @@ static void source_destroy(struct ps_source *source)
 	free(source->cpus);
 	free(source->missing_reason);
 	ps_schema_unref(source->schema);
+	ps_probe_destroy(source->probe);
 	free(source);
 }
 
@@ -41,18 +44,6 @@ void ps_source_list_deinit(struct ps_source_list *list)
 		source_destroy(list->sources[i]);
 	free(list->sources);
 	*list = (struct ps_source_list){};
-}
-
-/** What can be parsed and not yet be run. */
-static struct ps_error *refuse_unsupported(const struct ps_spec *spec)
-{
-	const char *what = NULL;
-	if (spec->kind == PS_SPEC_PROBE)
-		what = "probes are";
-	if (!what)
-		return NULL;
-	return ps_error_format(PS_ERROR_UNSUPPORTED, "%s: %s not in this version", spec->text,
-			       what);
 }
 
 // Every register that the kernel gives by number (asm/perf_regs.h).
@@ -261,6 +252,19 @@ static void set_stack(const struct resolver *resolver, struct ps_source *source)
 	attr->sample_stack_user = STACK_USER_BYTES;
 }
 
+/** Each occurrence of @source, a tracepoint or a probe, makes a record with raw data; or as its spec says. */
+static void make_records(const struct resolver *resolver, struct ps_source *source)
+{
+	const struct ps_spec *spec = resolver->spec;
+	source->attr.freq = spec->freq != 0;
+	source->attr.sample_period = spec->freq ? spec->freq : spec->period ? spec->period : 1;
+	source->attr.sample_type |= PERF_SAMPLE_RAW;
+	tell_period_once(&source->attr);
+	source->is_sampling = true;
+	source->raw_size = fixed_size(source->schema);
+	set_stack(resolver, source);
+}
+
 static struct ps_error *add_tracepoint(const char *system, const char *name, void *argument)
 {
 	struct resolver *resolver = argument;
@@ -286,19 +290,62 @@ static struct ps_error *add_tracepoint(const char *system, const char *name, voi
 		return error;
 	source->attr.type = PERF_TYPE_TRACEPOINT;
 	source->attr.config = id;
-	source->attr.freq = spec->freq != 0;
-	source->attr.sample_period = spec->freq ? spec->freq : spec->period ? spec->period : 1;
-	source->attr.sample_type |= PERF_SAMPLE_RAW;
 	// The kernel alone makes them, so that without it not one would come. Those of system calls count as user space's:
 	// they come all the same, and this is how a user without privileges may have those of its own threads.
 	if (strcmp(system, "syscalls"))
 		source->attr.exclude_kernel = 0;
-	tell_period_once(&source->attr);
-	source->is_sampling = true;
 	source->is_glob = is_pattern;
-	set_stack(resolver, source);
-	source->raw_size = fixed_size(source->schema);
+	make_records(resolver, source);
 	return append_source(resolver, take_ptr(source));
+}
+
+/** Append the source of one place of the probe at hand. */
+static struct ps_error *add_probe(struct resolver *resolver, const struct ps_probe_place *place)
+{
+	const char *system = resolver->spec->system;
+	_cleanup_free_ char *name = NULL;
+	if (asprintf(&name, "%s:%s", system, place->name) < 0) {
+		name = NULL;
+		return &ps_enomem;
+	}
+	_cleanup_source_ struct ps_source *source = NULL;
+	struct ps_error *error = source_create(resolver, name, system, place->name, &source);
+	if (!error)
+		error = ps_probe_create(resolver->spec, place, resolver->options->is_inherited,
+					&source->probe);
+	if (!error)
+		error = ps_schema_create_probe(name, source->probe->format,
+					       source->probe->format_size, &source->schema);
+	if (error)
+		return error;
+	source->attr.type = source->probe->type;
+	source->attr.config = source->probe->config;
+	source->attr.config1 = source->probe->config1;
+	source->attr.config2 = source->probe->config2;
+	make_records(resolver, source);
+	return append_source(resolver, take_ptr(source));
+}
+
+/** Remove what perfscopes that were killed left behind, before something is added to it. */
+static void sweep(struct resolver *resolver)
+{
+	if (resolver->is_swept)
+		return;
+	resolver->is_swept = true;
+	struct ps_error *error = resolver->tracefs ? NULL : ps_tracefs_path(&resolver->tracefs);
+	if (!error)
+		ps_probe_sweep(resolver->tracefs);
+	ps_error_destroy(error);
+}
+
+static struct ps_error *resolve_probe(struct resolver *resolver)
+{
+	struct ps_probe_places places = { 0 };
+	struct ps_error *error = ps_probe_find(resolver->spec, &places);
+	for (size_t i = 0; i < places.nr_places && !error; i++)
+		error = add_probe(resolver, &places.places[i]);
+	ps_probe_places_deinit(&places);
+	return error;
 }
 
 /** The name of a counter as it was typed, without attributes and modifiers. */
@@ -460,11 +507,16 @@ static void bind_group(struct ps_source_list *list, unsigned int group)
 
 static struct ps_error *resolve_one(struct resolver *resolver)
 {
-	struct ps_error *error = refuse_unsupported(resolver->spec);
-	if (error)
-		return error;
-	return resolver->spec->kind == PS_SPEC_TRACEPOINT ? resolve_tracepoint(resolver)
-							  : resolve_counter(resolver);
+	if (resolver->spec->kind == PS_SPEC_TRACEPOINT || resolver->spec->kind == PS_SPEC_PROBE)
+		sweep(resolver);
+	switch (resolver->spec->kind) {
+	case PS_SPEC_TRACEPOINT:
+		return resolve_tracepoint(resolver);
+	case PS_SPEC_PROBE:
+		return resolve_probe(resolver);
+	default:
+		return resolve_counter(resolver);
+	}
 }
 
 struct ps_error *ps_sources_resolve(const struct ps_spec_list *specs,

@@ -194,20 +194,44 @@ static struct ps_error *parse_file(struct ps_reader *reader, struct ps_spec *spe
 	return ps_reader_copy(reader, start, end, &spec->file);
 }
 
+/** Move over the name of a probe: in quotes, as "f(int, char*)", or a word; "::" is part of names of C++. */
+static struct ps_error *skip_probe_name(struct ps_reader *reader, bool is_usdt, size_t *ret_start,
+					size_t *ret_end)
+{
+	const char *text = reader->text;
+	*ret_start = reader->at;
+	if (peek(reader) == '"') {
+		const char *closing = strchr(text + ++*ret_start, '"');
+		if (!closing)
+			return ps_reader_error(reader, reader->at, "this quote is not closed");
+		*ret_end = closing - text;
+		reader->at = *ret_end + 1;
+		return NULL;
+	}
+	for (;;) {
+		reader->at += strcspn(text + reader->at, is_usdt ? "@/,{} \t\n" : "@+:/,{} \t\n");
+		if (is_usdt || strncmp(text + reader->at, "::", 2))
+			break;
+		reader->at += 2;
+	}
+	*ret_end = reader->at;
+	return NULL;
+}
+
 /** Parse FUNC[+OFF], or PROVIDER:NAME of usdt. */
 static struct ps_error *parse_probe_name(struct ps_reader *reader, bool is_usdt,
 					 struct ps_spec *spec)
 {
-	size_t start = reader->at;
-	size_t length = strcspn(reader->text + start, is_usdt ? "@/,{} \t\n" : "@+:/,{} \t\n");
-	reader->at += length;
-	struct ps_error *error = ps_reader_copy(reader, start, reader->at, &spec->name);
+	size_t start = reader->at, end = start;
+	struct ps_error *error = skip_probe_name(reader, is_usdt, &start, &end);
+	if (!error)
+		error = ps_reader_copy(reader, start, end, &spec->name);
 	if (error)
 		return error;
 	const char *colon = strchr(spec->name, ':');
 	if (is_usdt && (!colon || colon == spec->name || !colon[1] || strchr(colon + 1, ':')))
 		return ps_reader_error(reader, start, "usdt names a PROVIDER:NAME");
-	if (!length)
+	if (start == end)
 		return ps_reader_error(reader, start, "a function is missing here");
 	if (is_usdt || peek(reader) != '+')
 		return NULL;

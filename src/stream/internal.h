@@ -107,6 +107,11 @@ struct ps_error *ps_refusal_error(int os_errno, const char *name,
 				  const struct perf_event_attr *attr, const struct ps_place *place,
 				  uint64_t nr_wanted);
 
+/** The same for a probe. */
+struct ps_error *ps_refusal_probe_error(int os_errno, const char *name,
+					const struct perf_event_attr *attr,
+					const struct ps_place *place, uint64_t nr_wanted);
+
 /** Set the filter of @source on @fd; the error says what is wrong in it. */
 struct ps_error *ps_filter_apply(const struct ps_source *source, int fd);
 

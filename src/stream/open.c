@@ -165,11 +165,15 @@ static struct ps_error *open_places(struct ps_session *session, struct ps_source
 							      !leader, &opened->context);
 		int status = ps_stream_open(session, source, &attr, place, leader);
 		// A counter may be there on some CPUs only.
-		if (status < 0 && (ps_place_is_gone(place, -status) ||
-				   is_kernel_refused(source, -status, &reason) ||
-				   is_glob_refused(session, source, -status, &reason) ||
-				   ps_refusal_is_missing(-status, &attr, &reason, &nearest)))
+		if (status < 0 &&
+		    (ps_place_is_gone(place, -status) ||
+		     is_kernel_refused(source, -status, &reason) ||
+		     is_glob_refused(session, source, -status, &reason) ||
+		     (!source->probe && ps_refusal_is_missing(-status, &attr, &reason, &nearest))))
 			continue;
+		if (status < 0 && source->probe)
+			return ps_refusal_probe_error(-status, source->name, &attr, place,
+						      opened->max_streams);
 		if (status < 0)
 			return ps_refusal_error(-status, source->name, &attr, place,
 						opened->max_streams);

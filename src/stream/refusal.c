@@ -7,6 +7,9 @@
 #include <perfscope/pmu.h>
 #include <sys/resource.h>
 
+// The kernel's own number for what an instruction forbids; no header of user space has it.
+#define KERNEL_ENOTSUPP 524
+
 #define PARANOID_PATH "/proc/sys/kernel/perf_event_paranoid"
 
 /** What stands in for a hardware counter where there is none; NULL: nothing does. */
@@ -255,4 +258,40 @@ struct ps_error *ps_refusal_error(int os_errno, const char *name,
 			"open %s: another tool uses the PMU exclusively (end it first)", where);
 	}
 	return ps_error_os(os_errno, "open %s", where);
+}
+
+/** Why a probe cannot be had; NULL: for no reason of probes. */
+static const char *probe_reason(int os_errno, const struct perf_event_attr *attr)
+{
+	switch (os_errno) {
+	case EACCES:
+	case EPERM:
+		return attr->type == PERF_TYPE_TRACEPOINT
+			       ? NULL
+			       : "permission denied (it needs CAP_PERFMON or root)";
+	case EILSEQ:
+		return "no instruction begins there";
+	case ENOENT:
+		return "the kernel knows no such function or file";
+	case EINVAL:
+		return "the kernel refuses a probe there (of two at one place, both have a "
+		       "semaphore or none)";
+	case EIO:
+	case KERNEL_ENOTSUPP:
+		return "the kernel cannot probe the instruction there";
+	default:
+		return NULL;
+	}
+}
+
+struct ps_error *ps_refusal_probe_error(int os_errno, const char *name,
+					const struct perf_event_attr *attr,
+					const struct ps_place *place, uint64_t nr_wanted)
+{
+	const char *reason = probe_reason(os_errno, attr);
+	if (!reason)
+		return ps_refusal_error(os_errno, name, attr, place, nr_wanted);
+	bool is_permission = os_errno == EACCES || os_errno == EPERM;
+	return ps_error_format(is_permission ? PS_ERROR_PERMISSION : PS_ERROR_UNSUPPORTED,
+			       "open %s: %s", name, reason);
 }

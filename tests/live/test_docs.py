@@ -89,7 +89,7 @@ class TestExamples(LiveTestCase):
     def test_examples_of_events(self):
         text = "\n".join(re.findall(r"^    (.*)$", read("docs/events.md"), re.M))
         specs = re.findall(r"^perfscope python -e ('[^']*'|\S+) script.py$", text, re.M)
-        self.assertEqual(len(specs), 3)
+        self.assertEqual(len(specs), 4)
         self.write("script.py", "def __exit__(): pass")
         for spec in specs:
             with self.subTest(spec=spec):

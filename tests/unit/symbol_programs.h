@@ -60,7 +60,8 @@ static void write_file(const char *name, const char *text)
 static uint64_t nm(const char *name, const char *symbol)
 {
 	char command[PATH_MAX + 256], line[512], found[400];
-	snprintf(command, sizeof(command), "nm %s 2>/dev/null; nm -D %s", path_of(name), path_of(name));
+	snprintf(command, sizeof(command), "nm %s 2>/dev/null; nm -D %s", path_of(name),
+		 path_of(name));
 	FILE *pipe = popen(command, "r");
 	unsigned long address = 0, value;
 	while (fgets(line, sizeof(line), pipe)) {

@@ -285,3 +285,18 @@ TEST(session, cpus_that_are_not_observed_are_refused)
 		     "sys_enter_getppid: cpus=7-9: none of these is observed");
 	clear_sources();
 }
+
+TEST(session, a_refused_probe_is_told_as_one)
+{
+	struct perf_event_attr attr = { .type = 8, .sample_type = PERF_SAMPLE_RAW };
+	struct ps_place place = { .cpu = 0, .tid = -1, .cgroup_fd = -1 };
+	ASSERT_ERROR(ps_refusal_probe_error(EACCES, "uprobe:f", &attr, &place, 1),
+		     PS_ERROR_PERMISSION,
+		     "open uprobe:f: permission denied (it needs CAP_PERFMON or root)");
+	ASSERT_ERROR(ps_refusal_probe_error(524, "uprobe:f", &attr, &place, 1),
+		     PS_ERROR_UNSUPPORTED, "cannot probe the instruction there");
+	ASSERT_ERROR(ps_refusal_probe_error(EILSEQ, "kprobe:f+1", &attr, &place, 1),
+		     PS_ERROR_UNSUPPORTED, "no instruction begins there");
+	ASSERT_ERROR(ps_refusal_probe_error(EMFILE, "uprobe:f", &attr, &place, 7), PS_ERROR_LIMIT,
+		     "too many open files");
+}

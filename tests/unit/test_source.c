@@ -292,16 +292,6 @@ TEST(source, a_name_with_unit_mask_of_libpfm4_is_a_counter)
 	assert_refused("INST_RETIRED:ANYP", PS_ERROR_USAGE, "invalid event attribute");
 }
 
-TEST(source, what_is_parsed_and_not_built_is_told)
-{
-	static const char *const rows[][2] = {
-		{ "uprobe:f@/bin/x", "uprobe:f@/bin/x: probes are not in this version" },
-		{ "usdt:a:b@/bin/x", "probes are" },
-	};
-	for (size_t i = 0; i < PS_ARRAY_SIZE(rows); i++)
-		assert_refused(rows[i][0], PS_ERROR_UNSUPPORTED, rows[i][1]);
-}
-
 TEST(source, counter_samples_by_its_frequency_or_period)
 {
 	struct fixture all =

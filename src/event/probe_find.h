@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+/**
+ * What the parts of the search for places share.
+ */
+#ifndef PERFSCOPE_PROBE_FIND_H
+#define PERFSCOPE_PROBE_FIND_H
+
+#include <perfscope/nearest.h>
+#include <perfscope/probe.h>
+
+#include "probe_elf.h"
+
+/** The absolute path of @file: itself where it has a slash, else searched. The caller frees it. */
+struct ps_error *ps_probe_file_path(const char *file, char **ret);
+
+/** Append a place, whose texts are taken over also on failure. */
+struct ps_error *ps_probe_places_add(struct ps_probe_places *places,
+				     const struct ps_probe_place *place);
+
+/** Whether @pattern has * or ?. */
+bool ps_probe_is_glob(const char *pattern);
+
+/** Whether @name, or what it is called in C++, is @pattern: exact, without its parameters too, or by glob. */
+bool ps_probe_matches(const char *pattern, const char *name);
+
+/** The places of usdt:PROVIDER:NAME in @elf. */
+struct ps_error *ps_probe_find_usdt(const struct ps_spec *spec, const struct ps_elf *elf,
+				    struct ps_probe_places *places);
+
+/** Whether debug information has the function @name as one that was inlined: without code of its own. */
+bool ps_probe_is_inlined(const struct ps_elf *elf, const char *name);
+
+/** The places of kprobe: and kretprobe:. */
+struct ps_error *ps_probe_find_kernel(const struct ps_spec *spec, struct ps_probe_places *places);
+
+/**
+ * The fetch arguments of a usdt probe whose note says @args: "arg1=%di:s32 arg2=...". @wanted, where it is not NULL,
+ * takes their place, with each $argN in it replaced. @machine is ELF's. What the kernel cannot fetch is left out.
+ */
+struct ps_error *ps_usdt_arguments(const char *args, const char *wanted, unsigned int machine,
+				   char **ret);
+
+#endif

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+#include "probe_find.h"
+
+#include "pmu_sysfs.h"
+
+#include <inttypes.h>
+#include <perfscope/tracepoint.h>
+#include <string.h>
+
+static struct ps_error *check_kprobes(void)
+{
+	const char *tracefs;
+	_cleanup_free_ char *path = NULL;
+	if (ps_pmu_exists("kprobe"))
+		return NULL;
+	_cleanup_error_ struct ps_error *error = ps_tracefs_path(&tracefs);
+	if (!error && asprintf(&path, "%s/kprobe_events", tracefs) < 0) {
+		path = NULL;
+		return &ps_enomem;
+	}
+	if (path && !access(path, F_OK))
+		return NULL;
+	return ps_error_format(PS_ERROR_UNSUPPORTED,
+			       "this kernel has no kprobes (CONFIG_KPROBE_EVENTS is off)");
+}
+
+static struct ps_error *add_symbol(const struct ps_spec *spec, const char *symbol,
+				   struct ps_probe_places *places)
+{
+	struct ps_probe_place place = { .offset = spec->offset };
+	bool is_address = !strncmp(symbol, "0x", 2);
+	if (is_address)
+		place.offset += strtoull(symbol, NULL, 16);
+	int length = spec->offset ? asprintf(&place.name, "%s+0x%" PRIx64, symbol, spec->offset)
+				  : asprintf(&place.name, "%s", symbol);
+	if (length < 0)
+		place.name = NULL;
+	place.symbol = is_address ? NULL : strdup(symbol);
+	place.args = spec->args ? strdup(spec->args) : NULL;
+	if (place.name && (is_address || place.symbol) && (!spec->args || place.args))
+		return ps_probe_places_add(places, &place);
+	free(place.name);
+	free(place.symbol);
+	free(place.args);
+	return &ps_enomem;
+}
+
+/** The function that a line of kallsyms names: "ffffffff81000000 T name\t[module]"; NULL: it names none. */
+static char *function_of_line(char *line)
+{
+	char *save, *type, *name;
+	if (!strtok_r(line, " \n", &save) || !(type = strtok_r(NULL, " \n", &save)) ||
+	    !(name = strtok_r(NULL, " \t\n", &save)))
+		return NULL;
+	return strchr("tTwW", *type) ? name : NULL;
+}
+
+static bool has_place(const struct ps_probe_places *places, const char *symbol)
+{
+	for (size_t i = 0; i < places->nr_places; i++) {
+		if (!strcmp(places->places[i].symbol, symbol))
+			return true;
+	}
+	return false;
+}
+
+static int compare_symbols(const void *left, const void *right)
+{
+	return strcmp(((const struct ps_probe_place *)left)->name,
+		      ((const struct ps_probe_place *)right)->name);
+}
+
+static struct ps_error *search_kallsyms(const struct ps_spec *spec, FILE *file,
+					struct ps_nearest *nearest, struct ps_probe_places *places)
+{
+	char line[1024];
+	while (fgets(line, sizeof(line), file)) {
+		const char *name = function_of_line(line);
+		if (!name)
+			continue;
+		bool is_match = ps_probe_matches(spec->name, name);
+		if (!is_match)
+			ps_nearest_add(nearest, name);
+		struct ps_error *error = is_match && !has_place(places, name)
+						 ? add_symbol(spec, name, places)
+						 : NULL;
+		if (error)
+			return error;
+	}
+	if (places->nr_places) {
+		qsort(places->places, places->nr_places, sizeof(*places->places), compare_symbols);
+		return NULL;
+	}
+	_cleanup_free_ char *names = ps_nearest_text(nearest);
+	return ps_error_format(PS_ERROR_NOT_FOUND, "the kernel has no function %s%s", spec->name,
+			       names ? names : "");
+}
+
+struct ps_error *ps_probe_find_kernel(const struct ps_spec *spec, struct ps_probe_places *places)
+{
+	struct ps_error *error = check_kprobes();
+	if (error)
+		return error;
+	_cleanup_fclose_ FILE *file = fopen("/proc/kallsyms", "re");
+	// Without the list the kernel itself tells whether it knows the name.
+	if (!strncmp(spec->name, "0x", 2) || (!file && !ps_probe_is_glob(spec->name)))
+		return add_symbol(spec, spec->name, places);
+	if (!file)
+		return ps_error_format(PS_ERROR_UNSUPPORTED,
+				       "* and ? need /proc/kallsyms, which is not here");
+	struct ps_nearest nearest;
+	ps_nearest_init(&nearest, spec->name);
+	error = search_kallsyms(spec, file, &nearest, places);
+	ps_nearest_deinit(&nearest);
+	return error;
+}

@@ -4,7 +4,7 @@
 set -eu
 python=${1:-/usr/bin/python3}
 
-packages="gcc libc6-dev pkg-config xz-utils libtraceevent-dev libpfm4-dev libdw-dev libelf-dev libiberty-dev systemtap-sdt-dev libcmocka-dev"
+packages="gcc libc6-dev pkg-config xz-utils libtraceevent-dev libpfm4-dev libdw-dev libelf-dev libiberty-dev systemtap-sdt-dev libcmocka-dev g++ man-db"
 # libperf: its own package where there is one, else it is built from the kernel's source.
 if ! pkg-config --exists libperf 2>/dev/null && ! ls /usr/src/linux-source-*.tar.xz >/dev/null 2>&1; then
 	packages="$packages linux-source"
@@ -14,7 +14,7 @@ case $python in
 esac
 
 if ! command -v dpkg-query >/dev/null; then
-	echo "perfscope: this is not Debian; build and tests need: gcc, pkg-config, libtraceevent, libpfm4, libdw, libelf, libiberty, sys/sdt.h, cmocka," \
+	echo "perfscope: this is not Debian; build and tests need: gcc, pkg-config, libtraceevent, libpfm4, libdw, libelf, libiberty, sys/sdt.h, cmocka, g++, man," \
 		"libperf, Python with its headers, pytest, hypothesis, Cython" >&2
 	exit 0
 fi

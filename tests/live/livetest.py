@@ -62,8 +62,8 @@ class Run:
 class Observer:
     """A command that runs: `wait_until_ready`, make loads, then `stop`."""
 
-    def __init__(self, arguments, **options):
-        self.process = subprocess.Popen([COMMAND, *map(str, arguments)], stdin=subprocess.DEVNULL, text=True,
+    def __init__(self, arguments, command=COMMAND, **options):
+        self.process = subprocess.Popen([command, *map(str, arguments)], stdin=subprocess.DEVNULL, text=True,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, errors="surrogateescape",
                                         **options)
 

@@ -143,6 +143,8 @@ class TestDoctorWithoutCapabilities(DoctorTestCase):
                                 f"knob: sysctl kernel.perf_event_mlock_kb={needed}"))
 
     def test_a_container_that_refuses_is_not_blamed_on_the_level(self):
+        if run("unshare", "--user", "--map-root-user", "true").returncode:
+            self.skipTest("no user namespace can be made here, as in a chroot")
         _, found = self.examine("unshare", "--user", "--map-root-user")
         self.assertEqual(found["system-wide"], ("no", "refused in spite of CAP_PERFMON, as containers do; "
                                                       "knob: run the container with --privileged"))

@@ -4,6 +4,7 @@
 import os
 import random
 import resource
+import shutil
 import subprocess
 import unittest
 
@@ -67,8 +68,10 @@ class TestStandardStreams(ErrorTestCase):
 
 class TestEnvironment(ErrorTestCase):
     def run_as_nobody(self, *arguments, **options):
+        # The build may lie where only root comes, as below /root.
         os.chmod(self.folder, 0o755)
-        return self.run_command(*arguments, user=65534, group=65534, extra_groups=[], **options)
+        command = shutil.copy(COMMAND, self.folder)
+        return self.run_command(*arguments, command=command, user=65534, group=65534, extra_groups=[], **options)
 
     def test_foreign_home_of_python_is_named(self):
         run = self.run_command("python", "-e", "page-faults", "-p", str(os.getpid()), self.write("script.py", PASS),

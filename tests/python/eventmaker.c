@@ -23,6 +23,14 @@ static PyObject *new_perfscope(void)
 static struct ps_source_list no_sources;
 static struct ps_session no_session = { .sources = &no_sources };
 
+/** ValueError with the message of @error, which is taken over. */
+static PyObject *raise_error(struct ps_error *error)
+{
+	PyErr_SetString(PyExc_ValueError, error->message);
+	ps_error_destroy(error);
+	return NULL;
+}
+
 /** event_type(perfscope, system, name, format_text) */
 static PyObject *make_event_type(PyObject *self, PyObject *args)
 {
@@ -37,11 +45,8 @@ static PyObject *make_event_type(PyObject *self, PyObject *args)
 		.attr = { .sample_type = PS_SAMPLE_BASE | PERF_SAMPLE_RAW },
 	};
 	struct ps_error *error = ps_schema_create_tracepoint(system, text, size, &source.schema);
-	if (error) {
-		PyErr_SetString(PyExc_ValueError, error->message);
-		ps_error_destroy(error);
-		return NULL;
-	}
+	if (error)
+		return raise_error(error);
 	PyObject *type = ps_event_type_create(module, &no_session, &source);
 	ps_schema_unref(source.schema);
 	return type;
@@ -69,7 +74,7 @@ static PyObject *make_counter_type(PyObject *self, PyObject *args)
 	};
 	struct ps_error *error = ps_schema_create_counter(name, &source.schema);
 	if (error)
-		return ps_python_raise(error);
+		return raise_error(error);
 	PyObject *type = ps_event_type_create(module, &no_session, &source);
 	ps_schema_unref(source.schema);
 	return type;

@@ -2,6 +2,7 @@
 """The scripts of the build: what they find wrong, and what they let pass."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -119,6 +120,34 @@ class TestTally(unittest.TestCase):
     def test_a_crash_is_named_by_its_signal(self):
         status, _ = run_tests.run(["sh", "-c", "kill -KILL $$"], 10)
         self.assertEqual(run_tests.explain(status, 10), "ended by SIGKILL")
+
+
+class TestInstall(TreeTestCase):
+    def make(self, goal, folder):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+        run = subprocess.run(["make", goal, f"DESTDIR={folder}", f"PYTHON={sys.executable}"], cwd=ROOT,
+                             env=environment, capture_output=True, text=True, timeout=200)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return {os.path.relpath(os.path.join(path, name), folder)
+                for path, _, names in os.walk(folder) for name in names}
+
+    @unittest.skipUnless(os.path.abspath(os.environ.get("PS_TEST_BUILD", os.path.join(ROOT, "build"))) ==
+                         os.path.join(ROOT, "build"), "a build with flags of its own is not what make install takes")
+    def test_what_is_installed_works_and_goes_again(self):
+        folder = self.make_tree({})
+        files = self.make("install", folder)
+        [module] = [file for file in files if re.search(r"/perfscope\..*\.so$", file)]
+        shipped = {os.path.join("usr/local/share/perfscope/scripts", name)
+                   for name in os.listdir(os.path.join(ROOT, "scripts")) if name.endswith(".py")}
+        self.assertEqual(files, shipped | {module, os.path.join(os.path.dirname(module), "perfscope.pyi"),
+                                           "usr/local/bin/perfscope", "usr/local/share/man/man1/perfscope.1"})
+        version = subprocess.run([os.path.join(folder, "usr/local/bin/perfscope"), "--version"], capture_output=True,
+                                 text=True, check=True).stdout.split()[-1]
+        imported = subprocess.run([sys.executable, "-c", "import perfscope; print(perfscope.__version__)"],
+                                  env=dict(os.environ, PYTHONPATH=os.path.join(folder, os.path.dirname(module))),
+                                  capture_output=True, text=True, check=True).stdout.strip()
+        self.assertEqual(imported, version)
+        self.assertEqual(self.make("uninstall", folder), set())
 
 
 class TestDoors(TreeTestCase):

@@ -131,7 +131,9 @@ PyObject *PerfEvent_decode_common(PerfEvent *self, enum ps_common_slot slot)
 	case PS_SLOT_COMM:
 		return decode_comm(self);
 	case PS_SLOT_CALLCHAIN:
-		return PerfEvent_decode_callchain(self);
+		return layout->sample_type & PERF_SAMPLE_CALLCHAIN
+			       ? PerfEvent_decode_callchain(self)
+			       : PyList_New(0);
 	case PS_SLOT_COUNTERS:
 		return decode_counters(self);
 	case PS_SLOT_RAW:

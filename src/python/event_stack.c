@@ -155,8 +155,8 @@ PyObject *PerfEvent_decode_callchain(PerfEvent *self)
 {
 	const struct ps_sample_layout *layout = &self->type->layout;
 	_cleanup_pydecref_ PyObject *list = PyList_New(0);
-	if (!list || !(layout->sample_type & PERF_SAMPLE_CALLCHAIN))
-		return_ptr(list);
+	if (!list)
+		return NULL;
 	struct ps_module_state *state = ps_module_state(self->type->module);
 	struct ps_sample_parts parts;
 	ps_sample_walk(layout, self->header, &parts);

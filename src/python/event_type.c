@@ -196,7 +196,9 @@ static int list_keys(EventType *self)
 	for (Py_ssize_t i = 0; i < nr; i++) {
 		PyObject *name = PyTuple_GET_ITEM(self->keys, i);
 		self->key_slots[i] = EventType_find_key(self, name);
-		if (PyDict_SetItem(self->empty, name, Py_None) < 0)
+		// What is the same for every event of the type stands there already.
+		bool is_name = self->key_slots[i] == PS_SLOT_EVENT;
+		if (PyDict_SetItem(self->empty, name, is_name ? self->name : Py_None) < 0)
 			return -1;
 	}
 	return 0;

@@ -71,7 +71,8 @@ void ps_event_release(PyObject *event)
 		Py_DECREF(self);
 		return;
 	}
-	drop_slots(self);
+	if (self->loaded)
+		drop_slots(self);
 	self->type = NULL;
 	type->free = self;
 	Py_DECREF(type);
@@ -277,6 +278,8 @@ static PyObject *PerfEvent_to_dict(PerfEvent *self, PyObject *unused)
 	_cleanup_pydecref_ PyObject *dict = PyDict_Copy(self->type->empty);
 	Py_ssize_t nr = PerfEvent_length(self);
 	for (Py_ssize_t i = 0; dict && i < nr; i++) {
+		if (self->type->key_slots[i] == PS_SLOT_EVENT)
+			continue;
 		_cleanup_pydecref_ PyObject *value = PerfEvent_peek(self, self->type->key_slots[i]);
 		if (!value ||
 		    PyDict_SetItem(dict, PyTuple_GET_ITEM(self->type->keys, i), value) < 0)

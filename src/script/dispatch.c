@@ -179,10 +179,17 @@ static void call_lost(struct ps_dispatch *dispatch, const struct ps_loss *loss)
 	unsigned long long start = loss->start_ns ? ps_time_view(view, loss->start_ns) : 0;
 	unsigned long long end = ps_time_view(view, loss->end_ns);
 	PyObject *function = dispatch->script->callbacks[PS_CALLBACK_LOST];
-	PyObject *result = dispatch->script->nr_args[PS_CALLBACK_LOST] == 2
-				   ? PyObject_CallFunction(function, "KK", start, end)
-				   : PyObject_CallFunction(function, "KKK", start, end,
-							   (unsigned long long)loss->nr);
+	// A number that nobody knows is None: 0 would say that nothing was lost.
+	_cleanup_pydecref_ PyObject *nr = Py_None;
+	if (loss->is_unknown)
+		Py_INCREF(nr);
+	else
+		nr = PyLong_FromUnsignedLongLong(loss->nr);
+	PyObject *result = NULL;
+	if (nr)
+		result = dispatch->script->nr_args[PS_CALLBACK_LOST] == 2
+				 ? PyObject_CallFunction(function, "KK", start, end)
+				 : PyObject_CallFunction(function, "KKO", start, end, nr);
 	if (!result)
 		ps_policy_take(&dispatch->policy, ps_callbacks[PS_CALLBACK_LOST].name);
 	Py_XDECREF(result);
@@ -209,7 +216,8 @@ static inline void take_sample(struct ps_dispatch *dispatch, const struct ps_rec
 {
 	struct ps_loss loss;
 	struct ps_stream *stream = record->stream;
-	if (PS_UNLIKELY(ps_losses_sample(&dispatch->losses, record->ring, record->time_ns, &loss)))
+	while (PS_UNLIKELY(
+		ps_losses_sample(&dispatch->losses, record->ring, record->time_ns, &loss)))
 		call_lost(dispatch, &loss);
 	if (PS_UNLIKELY(!stream->source))
 		return;
@@ -330,7 +338,7 @@ static void tell_final_losses(struct ps_dispatch *dispatch)
 	ps_session_read_lost(dispatch->session);
 	enter_script(dispatch);
 	for (uint32_t ring = 0; ring < dispatch->session->nr_rings; ring++) {
-		if (ps_losses_finish(&dispatch->losses, dispatch->session, ring, now_ns, &loss))
+		while (ps_losses_finish(&dispatch->losses, dispatch->session, ring, now_ns, &loss))
 			call_lost(dispatch, &loss);
 	}
 	leave_script(dispatch);

@@ -225,8 +225,9 @@ static const struct {
 	[PS_CALLBACK_INTERVAL] = { "totals: dict[str, perfscope.PerfEventTotals]",
 				   "    for name, total in totals.items():\n"
 				   "        print(name, total.values)\n" },
-	[PS_CALLBACK_LOST] = { "lost_start: int, lost_end: int, lost: int",
-			       "    print(f\"{lost} events lost\")\n" },
+	[PS_CALLBACK_LOST] = { "lost_start: int, lost_end: int, lost: \"int | None\"",
+			       "    print(\"events lost:\", \"unknown\" if lost is None else "
+			       "lost)\n" },
 	[PS_CALLBACK_PRINT_STAT] = { "indent", NULL },
 	[PS_CALLBACK_EXIT] = { "totals: dict[str, perfscope.PerfEventTotals]",
 			       "    for name, total in totals.items():\n"

@@ -27,6 +27,33 @@ void ps_losses_follow(struct ps_losses *losses, const struct ps_record *record)
 		losses->rings[record->ring].pending += nr;
 }
 
+void ps_losses_gap(struct ps_losses *losses, uint32_t ring, uint64_t time_ns)
+{
+	losses->rings[ring].gap_ns = time_ns ? time_ns : 1;
+}
+
+/** The counted loss first: the one that nobody counted begins at the same sample. */
+static void take_loss(struct ps_ring_losses *at, uint64_t end_ns, uint64_t nr, struct ps_loss *ret)
+{
+	*ret = (struct ps_loss){ at->last_ns, end_ns, nr, .is_unknown = !nr };
+	if (nr)
+		at->pending = 0;
+	else
+		at->gap_ns = 0;
+	at->told += nr;
+}
+
+bool ps_losses_sample_slow(struct ps_ring_losses *at, uint64_t time_ns, struct ps_loss *ret)
+{
+	bool is_behind_gap = at->gap_ns && time_ns >= at->gap_ns;
+	if (!at->pending && !is_behind_gap)
+		return false;
+	take_loss(at, time_ns, at->pending, ret);
+	if (!is_behind_gap || !at->gap_ns) // else that is next, and begins where this one did
+		at->last_ns = time_ns;
+	return true;
+}
+
 void ps_losses_drop(struct ps_losses *losses, uint32_t ring)
 {
 	losses->rings[ring].dropped++;
@@ -53,11 +80,9 @@ bool ps_losses_finish(struct ps_losses *losses, const struct ps_session *session
 	uint64_t counted = kernel_count(session, ring) + at->dropped;
 	if (counted > at->told + nr)
 		nr = counted - at->told;
-	if (!nr)
+	if (!nr && !at->gap_ns)
 		return false;
-	*ret = (struct ps_loss){ at->last_ns, now_ns, nr };
-	at->pending = 0;
-	at->told += nr;
+	take_loss(at, now_ns, nr, ret);
 	losses->nr_told += nr;
 	return true;
 }

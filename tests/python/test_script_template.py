@@ -103,7 +103,7 @@ class TestTemplate(TemplateTestCase):
                                      "__sample__ 1", "a__b: own", "class: own", "1__2: own", "other: __sample__"])
         run = self.call("x.py", handlers="a__b,class,1__2")
         self.assertEqual((run.errors, run.status), ([], 0))
-        self.assertEqual(run.lines, ["{} events lost", "{}", "{}", "{}", "{}"])
+        self.assertEqual(run.lines, ["events lost: {}", "{}", "{}", "{}", "{}"])
 
     def test_without_an_event_that_makes_samples(self):
         functions = self.functions(self.template())

@@ -107,3 +107,50 @@ TEST(losses, samples_left_in_the_ring_add_to_the_kernels_count)
 	ASSERT_EQ(loss.nr, 5);
 	ps_losses_deinit(&losses);
 }
+
+/** The CPU was away until 150: nobody knows how many, and it is told once, behind what was counted. */
+TEST(losses, a_gap_that_nobody_counted_ends_with_the_first_sample_behind_it)
+{
+	struct ps_losses losses;
+	struct ps_loss loss;
+	ASSERT_OK(ps_losses_init(&losses, 1));
+	ps_losses_gap(&losses, 0, 150);
+	ASSERT_FALSE(ps_losses_sample(&losses, 0, 100, &loss)); // still in the ring from before
+	ASSERT_TRUE(ps_losses_sample(&losses, 0, 180, &loss));
+	ASSERT_TRUE(loss.is_unknown);
+	ASSERT_EQ(loss.start_ns, 100);
+	ASSERT_EQ(loss.end_ns, 180);
+	ASSERT_EQ(loss.nr, 0);
+	ASSERT_FALSE(ps_losses_sample(&losses, 0, 180, &loss));
+	ps_losses_gap(&losses, 0, 200);
+	follow(&losses, 0, 4);
+	ASSERT_TRUE(ps_losses_sample(&losses, 0, 210, &loss));
+	ASSERT_FALSE(loss.is_unknown);
+	ASSERT_EQ(loss.start_ns, 180);
+	ASSERT_EQ(loss.nr, 4);
+	ASSERT_TRUE(ps_losses_sample(&losses, 0, 210, &loss));
+	ASSERT_TRUE(loss.is_unknown);
+	ASSERT_EQ(loss.start_ns, 180);
+	ASSERT_FALSE(ps_losses_sample(&losses, 0, 210, &loss));
+	ASSERT_EQ(losses.nr_told, 4);
+	ps_losses_deinit(&losses);
+}
+
+TEST(losses, a_gap_without_a_sample_behind_it_reaches_to_the_end)
+{
+	struct ps_session session = { 0 };
+	struct ps_losses losses;
+	struct ps_loss loss;
+	ASSERT_OK(ps_losses_init(&losses, 1));
+	ASSERT_FALSE(ps_losses_sample(&losses, 0, 100, &loss));
+	ps_losses_gap(&losses, 0, 150);
+	follow(&losses, 0, 2);
+	ASSERT_TRUE(ps_losses_finish(&losses, &session, 0, 300, &loss));
+	ASSERT_EQ(loss.nr, 2);
+	ASSERT_TRUE(ps_losses_finish(&losses, &session, 0, 300, &loss));
+	ASSERT_TRUE(loss.is_unknown);
+	ASSERT_EQ(loss.start_ns, 100);
+	ASSERT_EQ(loss.end_ns, 300);
+	ASSERT_FALSE(ps_losses_finish(&losses, &session, 0, 300, &loss));
+	ps_losses_deinit(&losses);
+}

@@ -11,17 +11,30 @@
 #include <perfscope/source.h>
 #include <perfscope/target.h>
 
+/** What a descriptor counted, as read from it. */
+struct ps_reading {
+	uint64_t value, enabled_ns, running_ns, lost;
+};
+
 /** One source on one CPU or thread: a descriptor and its id. */
 struct ps_stream {
 	struct ps_source *source; // NULL: the session's own side-band (COMM, FORK, EXIT)
 	struct ps_sample_layout layout;
+	uint64_t id;		// 0: none
+	int fd;			// -1: its CPU has been offline so far
+	int cpu;		// -1: any
+	pid_t tid;		// -1: all of the CPU
+	uint32_t ring;		// index
+	uint64_t delivered;	// samples handed out, as dispatch counts them
+	uint64_t lost;		// told by PERF_FORMAT_LOST when last read
+	struct ps_reading kept; // of descriptors before this one: the CPU went and came back
+	bool is_kept_short;	// one of those could not be read
+};
+
+/** A stream by one of the ids that it has had. */
+struct ps_stream_id {
 	uint64_t id;
-	int fd;
-	int cpu;	    // -1: any
-	pid_t tid;	    // -1: all of the CPU
-	uint32_t ring;	    // index
-	uint64_t delivered; // samples handed out, as dispatch counts them
-	uint64_t lost;	    // told by PERF_FORMAT_LOST when last read
+	struct ps_stream *stream;
 };
 
 struct ps_session_options {
@@ -40,15 +53,18 @@ struct ps_session {
 	struct ps_stream *streams;
 	size_t nr_streams;
 	struct ps_ring *rings;
-	size_t nr_rings;
+	size_t nr_rings; // grows when a CPU that was offline comes
+	size_t max_rings;
 	int *ring_fds; // to poll, one a ring; ps_session_is_over changes them, -1: its threads are gone
 	bool has_stacks;	  // of a source: records tell what is mapped where, too
 	bool has_lost_count;	  // PERF_FORMAT_LOST is there (Linux 6.0)
 	uint64_t id_base;	  // ids are dense: by_id[id - id_base]
 	struct ps_stream **by_id; // holes are NULL
 	size_t nr_by_id;
-	struct ps_stream **far; // those whose ids are too far from id_base, by id
+	struct ps_stream_id *far; // those whose ids are too far from id_base, by id
 	size_t nr_far;
+	struct ps_stream_id *ids; // all, by id; far is its end
+	size_t nr_ids;
 	void *priv; // libperf's objects
 };
 
@@ -58,7 +74,7 @@ struct ps_session {
  * Counters that this machine lacks are marked is_missing, with the reason, and logged once; with strict they are an
  * error. Where nothing remains, an error. A ring that the locked-memory quota refuses is tried smaller, with a
  * warning that names the knob. The soft limit of descriptors is raised to the hard one where it is too low, until the
- * session is destroyed.
+ * session is destroyed. The cgroup of @target must stay open until then too.
  */
 struct ps_error *ps_session_open(struct ps_source_list *sources, const struct ps_target *target,
 				 const struct ps_session_options *options, struct ps_session **ret);
@@ -113,5 +129,49 @@ void ps_session_read_lost(struct ps_session *session);
  * in ring_fds, or -1, which poll passes over, so that poll does not return for a thread that is gone.
  */
 bool ps_session_is_over(const struct ps_session *session);
+
+/** What became of a CPU since it was last looked at. */
+enum ps_cpu_change {
+	PS_CPU_SAME, // also where it is not observed as such: events of threads follow them
+	PS_CPU_LOST,
+	PS_CPU_BACK, // perhaps it was away for a moment only, between two looks
+};
+
+/**
+ * Compare @cpu as it is now with the session's descriptors. The kernel silences those for good when the CPU goes offline.
+ *
+ * @is_told: somebody says that it came online. For a cgroup, whose events are silent too while nothing of it runs, it
+ * then counts as having been away.
+ */
+enum ps_cpu_change ps_session_cpu_look(const struct ps_session *session, int cpu, bool is_told);
+
+/** The CPU @at, from 0 on, of those whose events are those of the CPU; false: there are no more. */
+bool ps_session_nth_cpu(const struct ps_session *session, size_t at, int *ret);
+
+/** Whether threads are observed on the CPUs that were online at the start, and @cpu, which is now, was not. */
+bool ps_session_misses_cpu(const struct ps_session *session, int cpu);
+
+/** @cpu went offline. Its ring is still read, and what its descriptors counted stays in the counts. */
+void ps_session_cpu_lost(struct ps_session *session, int cpu);
+
+/** What came of opening the events of a CPU again. */
+struct ps_cpu_back {
+	uint64_t away_ns; // how long it was away, 0: not known
+	bool is_open;	  // not where its ring could not be had
+	bool has_samples; // of a source
+	bool is_first;	  // it was offline from the start
+	uint32_t ring;	  // the index of its ring
+	uint64_t
+		start_ns; // records from here on, by the session's clock, are of the new descriptors
+	size_t nr_failed; // sources that could not be opened again; their counts stand still
+};
+
+/**
+ * @cpu is back: open its events again, with all that they had, and enable them where the session is enabled.
+ *
+ * Records of the old descriptors stay in the ring, which the new ones write into. An error is that of the first source
+ * that was refused, with nr_failed set in @ret, or of them all, where the ring itself could not be had.
+ */
+struct ps_error *ps_session_cpu_back(struct ps_session *session, int cpu, struct ps_cpu_back *ret);
 
 #endif

@@ -20,7 +20,9 @@ struct ps_target {
 	int *cpus; // online ones of the list, ascending; the CPUs that are opened
 	size_t nr_cpus;
 	bool is_cpu_list; // -C was given
-	pid_t *tids;	  // PS_TARGET_THREADS
+	int *offline_cpus; // those that are there but offline, and are opened when they come; none with -C
+	size_t nr_offline;
+	pid_t *tids; // PS_TARGET_THREADS
 	size_t nr_tids;
 	int cgroup_fd;	      // PS_TARGET_CGROUP, else -1
 	bool inherit;	      // children too

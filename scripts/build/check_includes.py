@@ -28,7 +28,7 @@ HEADERS = {
     "decode": "field sample sample_field",
     "event": "format pmu probe schema source spec syscalls tracepoint",
     "task": "tasks",
-    "stream": "clock losses merge record ring session target",
+    "stream": "clock cpu_watch losses merge record ring session target",
     "symbol": "lookup maps symbol",
     "count": "region",
     "python": "docstrings python python_types",

@@ -17,7 +17,7 @@ LIBPERF_INTERNAL_CFLAGS := -isystem $(LIBPERF_TOOLS)/include \
 LIBPERF_LIBS := $(LIBPERF_DIR)/libperf/libperf.a $(LIBPERF_DIR)/libapi/libapi.a
 LIBPERF_TARGETS := $(LIBPERF_LIBS)
 
-$(BUILD)/obj/stream/session.o: CPPFLAGS += $(LIBPERF_INTERNAL_CFLAGS)
+$(BUILD)/obj/stream/session_stream.o: CPPFLAGS += $(LIBPERF_INTERNAL_CFLAGS)
 
 $(LIBPERF_DIR)/unpacked: $(LINUX_SOURCE)
 	@test -n "$(LINUX_SOURCE)" || { echo "perfscope: no kernel source for libperf; run: make deps"; exit 1; }

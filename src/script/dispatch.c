@@ -96,7 +96,7 @@ struct ps_error *ps_dispatch_create(struct ps_session *session, struct ps_merge 
 	dispatch->max_events = options->max_events ? options->max_events : UINT64_MAX;
 	dispatch->budget = 1;
 	dispatch->host = (struct ps_host){ dispatch, *lookup, host_stop, host_print_stat };
-	struct ps_error *error = ps_losses_init(&dispatch->losses, session->nr_rings);
+	struct ps_error *error = ps_losses_init(&dispatch->losses, session->max_rings);
 	if (!error)
 		error = ps_run_totals_init(&dispatch->totals, session);
 	if (!error && !ps_policy_init(&dispatch->policy, options->stop_on_error))

@@ -12,16 +12,18 @@ struct ps_error *ps_session_enable(struct ps_session *session)
 	// The session's own first, so that no name is missed; members of a group are on already, which does no harm.
 	for (size_t i = 0; i < session->nr_streams; i++) {
 		struct ps_stream *stream = &session->streams[i];
-		if (ioctl(stream->fd, PERF_EVENT_IOC_ENABLE, 0))
+		if (stream->fd >= 0 && ioctl(stream->fd, PERF_EVENT_IOC_ENABLE, 0))
 			return ps_error_os(errno, "enable %s on cpu %d",
 					   stream->source ? stream->source->name : "side-band",
 					   stream->cpu);
 	}
+	ps_opened_of(session)->is_enabled = true;
 	return NULL;
 }
 
 void ps_session_disable(struct ps_session *session)
 {
+	ps_opened_of(session)->is_enabled = false;
 	for (size_t i = session->nr_streams; i-- > 0;)
 		ioctl(session->streams[i].fd, PERF_EVENT_IOC_DISABLE, 0);
 }

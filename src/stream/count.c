@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: MIT
-#include <perfscope/session.h>
+#include "internal.h"
 
 // The kernel refuses to open a group whose read would be larger than this.
 #define MAX_WORDS (16 * 1024 / sizeof(uint64_t))
 
-/** What one descriptor tells of its own event. */
-struct reading {
-	uint64_t value, enabled_ns, running_ns, lost;
-};
-
 /** Take the entry of @id from a group's @words; false: it is not in them. */
 static bool find_member(const uint64_t *words, size_t nr_words, uint64_t id, bool has_lost,
-			struct reading *ret)
+			struct ps_reading *ret)
 {
 	uint64_t nr_entries = words[0];
 	size_t nr_each = has_lost ? 3 : 2;
@@ -27,8 +22,8 @@ static bool find_member(const uint64_t *words, size_t nr_words, uint64_t id, boo
 	return false;
 }
 
-/** Read @stream's descriptor. Each is opened with both times and the id (session.c). */
-static bool read_stream(const struct ps_stream *stream, struct reading *ret)
+/** Read @stream's descriptor. Each is opened with both times and the id (place.c). */
+static bool read_descriptor(const struct ps_stream *stream, struct ps_reading *ret)
 {
 	uint64_t words[MAX_WORDS];
 	ssize_t size = read(stream->fd, words, sizeof(words));
@@ -38,9 +33,23 @@ static bool read_stream(const struct ps_stream *stream, struct reading *ret)
 	bool has_lost = stream->layout.read_format & PERF_FORMAT_LOST;
 	if (stream->layout.read_format & PERF_FORMAT_GROUP)
 		return find_member(words, size / sizeof(*words), stream->id, has_lost, ret);
-	*ret = (struct reading){ words[0], words[1], words[2], 0 };
+	*ret = (struct ps_reading){ words[0], words[1], words[2], 0 };
 	if (has_lost && size >= 5 * (ssize_t)sizeof(*words))
 		ret->lost = words[4];
+	return true;
+}
+
+bool ps_stream_read(const struct ps_stream *stream, struct ps_reading *ret)
+{
+	struct ps_reading now = { 0 };
+	if (stream->is_kept_short || (stream->fd >= 0 && !read_descriptor(stream, &now)))
+		return false;
+	*ret = (struct ps_reading){
+		.value = stream->kept.value + now.value,
+		.enabled_ns = stream->kept.enabled_ns + now.enabled_ns,
+		.running_ns = stream->kept.running_ns + now.running_ns,
+		.lost = stream->kept.lost + now.lost,
+	};
 	return true;
 }
 
@@ -89,7 +98,7 @@ static const struct ps_stream *find_side_band(const struct ps_session *session,
  * mean that it was multiplexed. @side_band, at the same place, is a software event, which always runs when it can. It is
  * enabled before and read after: by so much it may have run longer.
  */
-static void correct_enabled(const struct reading *side_band, struct reading *reading)
+static void correct_enabled(const struct ps_reading *side_band, struct ps_reading *reading)
 {
 	uint64_t more_ns = side_band->enabled_ns > reading->enabled_ns
 				   ? side_band->enabled_ns - reading->enabled_ns
@@ -106,17 +115,19 @@ void ps_session_count(const struct ps_session *session, const struct ps_source *
 	size_t side_band_at = 0;
 	for (size_t i = find_first(session, source); i < session->nr_streams; i++) {
 		const struct ps_stream *stream = &session->streams[i];
-		struct reading reading, own;
+		struct ps_reading reading, own;
 		if (stream->source != source)
 			break;
-		if (!read_stream(stream, &reading)) {
+		if (stream->fd < 0)
+			continue;
+		if (!ps_stream_read(stream, &reading)) {
 			has_failed = true;
 			continue;
 		}
 		const struct ps_stream *side_band =
 			is_thread_on_cpu(stream) ? find_side_band(session, stream, &side_band_at)
 						 : NULL;
-		if (side_band && read_stream(side_band, &own))
+		if (side_band && side_band->fd >= 0 && ps_stream_read(side_band, &own))
 			correct_enabled(&own, &reading);
 		ret->value += reading.value;
 		ret->enabled_ns += reading.enabled_ns;
@@ -147,8 +158,8 @@ void ps_session_read_lost(struct ps_session *session)
 	if (!session->has_lost_count)
 		return;
 	for (size_t i = 0; i < session->nr_streams; i++) {
-		struct reading reading;
-		if (read_stream(&session->streams[i], &reading))
+		struct ps_reading reading;
+		if (ps_stream_read(&session->streams[i], &reading))
 			session->streams[i].lost = reading.lost;
 	}
 }

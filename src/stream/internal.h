@@ -14,12 +14,14 @@ struct perf_thread_map;
 
 /** One CPU, thread or both, at which each source has a descriptor; those of one ring share it. */
 struct ps_place {
-	int cpu;	 // -1: any
-	pid_t tid;	 // -1: all of the CPU
-	int cgroup_fd;	 // -1: none
-	uint32_t ring;	 // places of one number share a ring
-	uint32_t mapped; // that ring's index in the session, once it is mapped
-	bool is_gone;	 // the thread ended or the CPU went offline before it was opened
+	int cpu;	  // -1: any
+	pid_t tid;	  // -1: all of the CPU
+	int cgroup_fd;	  // -1: none
+	uint32_t ring;	  // places of one number share a ring
+	uint32_t mapped;  // that ring's index in the session, once it is mapped
+	bool is_gone;	  // the thread has ended or the CPU is offline
+	bool is_given_up; // it is online, but its events could not be opened again
+	uint64_t gone_ns; // when it went, by CLOCK_MONOTONIC; 0: before the start, or not known
 	struct perf_cpu_map *cpu_map;	    // owned
 	struct perf_thread_map *thread_map; // owned
 };
@@ -63,9 +65,12 @@ struct ps_opened {
 	size_t max_streams;
 	uint64_t ring_bytes;
 	struct ps_attr_context context;
+	struct ps_target target; // without its lists, which are the caller's
 	struct rlimit saved_nofile;
 	bool is_nofile_raised;
 	bool is_enabled_by_exec;
+	bool is_enabled;
+	size_t nr_open; // streams of sources that have a descriptor
 	bool is_threads;
 	bool want_tasks;
 	bool strict;
@@ -78,13 +83,55 @@ static inline struct ps_opened *ps_opened_of(const struct ps_session *session)
 	return session->priv;
 }
 
+/** Make libperf's objects of @place. */
+struct ps_error *ps_place_make_maps(struct ps_place *place);
+void ps_place_deinit(struct ps_place *place);
+
 /** Open @attr at @place as the next stream, in the group of @leader (NULL: none). 0 or -errno. */
 int ps_stream_open(struct ps_session *session, struct ps_source *source,
 		   struct perf_event_attr *attr, const struct ps_place *place,
 		   const struct ps_stream *leader);
 
+/** Add a stream at @place, whose CPU is offline, without a descriptor. */
+void ps_stream_add_away(struct ps_session *session, struct ps_source *source,
+			const struct perf_event_attr *attr, const struct ps_place *place);
+
+/** A descriptor that is not yet a stream's. */
+struct ps_descriptor {
+	int fd;
+	uint64_t id;
+	struct perf_evsel *evsel; // NULL: not opened by libperf
+};
+
+/** Open @attr at @place as ps_stream_open does, but for itself. 0 or -errno. */
+int ps_descriptor_open(struct ps_session *session, struct perf_event_attr *attr,
+		       const struct ps_place *place, const struct ps_stream *leader,
+		       struct ps_descriptor *ret);
+void ps_descriptor_close(struct ps_descriptor *descriptor);
+
+/** Give @stream @descriptor in the place of its own, which is closed; what that counted is kept. */
+void ps_stream_replace(struct ps_session *session, struct ps_stream *stream,
+		       const struct ps_descriptor *descriptor);
+
+void ps_streams_close(struct ps_session *session);
+
+/** What @stream has counted, over all descriptors that it had; false: one could not be read. */
+bool ps_stream_read(const struct ps_stream *stream, struct ps_reading *ret);
+
+/** Map a ring on @fd, of @cpu, as the next one; 0 or an errno. */
+int ps_ring_map(struct ps_session *session, int fd, int cpu, uint32_t *ret);
+
+/** Put the soft limit of descriptors back to where it was. */
+void ps_nofile_restore(struct ps_opened *opened);
+
 /** Let @stream write into the ring @index; 0 or an errno. */
 int ps_stream_share_ring(struct ps_session *session, struct ps_stream *stream, uint32_t index);
+
+bool ps_cpu_is_online(int cpu);
+
+/** What a descriptor of @source needs beside being open: the ring @index, and its filter. */
+struct ps_error *ps_descriptor_finish(struct ps_session *session, const struct ps_source *source,
+				      int fd, uint32_t index);
 
 /**
  * Whether @place itself is no more, as @os_errno tells: its thread ended, or its CPU is offline. It is then left out of
@@ -115,7 +162,7 @@ struct ps_error *ps_refusal_probe_error(int os_errno, const char *name,
 /** Set the filter of @source on @fd; the error says what is wrong in it. */
 struct ps_error *ps_filter_apply(const struct ps_source *source, int fd);
 
-/** Build by_id and far from the streams' ids. */
+/** Build by_id and far from the streams' ids. Those known before stay known: records of them may still be in a ring. */
 struct ps_error *ps_ids_build(struct ps_session *session);
 void ps_ids_deinit(struct ps_session *session);
 

@@ -45,13 +45,15 @@ struct ps_error *ps_merge_create(struct ps_session *session, bool is_ordered, st
 		return &ps_enomem;
 	merge->session = session;
 	merge->is_ordered = is_ordered;
-	merge->slots = calloc(session->nr_rings + 1, sizeof(*merge->slots));
-	merge->heap = calloc(session->nr_rings + 1, sizeof(*merge->heap));
+	// Rings that come later have their place already.
+	size_t nr = session->max_rings;
+	merge->slots = calloc(nr + 1, sizeof(*merge->slots));
+	merge->heap = calloc(nr + 1, sizeof(*merge->heap));
 	if (!merge->slots || !merge->heap) {
 		ps_merge_destroy(merge);
 		return &ps_enomem;
 	}
-	for (size_t i = 0; i < session->nr_rings; i++)
+	for (size_t i = 0; i < nr; i++)
 		merge->slots[i].ring = &session->rings[i];
 	*ret = merge;
 	return NULL;

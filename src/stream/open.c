@@ -5,7 +5,7 @@
 #include <perfscope/log.h>
 #include <sys/ioctl.h>
 
-static bool is_cpu_online(int cpu)
+bool ps_cpu_is_online(int cpu)
 {
 	char path[64];
 	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online", cpu);
@@ -22,8 +22,10 @@ bool ps_place_is_gone(struct ps_place *place, int os_errno)
 		ps_log(PS_LOG_INFO, "thread %d has ended, it is left out", place->tid);
 		place->is_gone = true;
 	} else if ((os_errno == ENODEV || os_errno == EINVAL) && place->cpu >= 0 &&
-		   !is_cpu_online(place->cpu)) {
-		ps_log(PS_LOG_WARNING, "cpu %d went offline, it is left out", place->cpu);
+		   !ps_cpu_is_online(place->cpu)) {
+		bool is_left_out = place->tid >= 0;
+		ps_log(PS_LOG_WARNING, "cpu %d went offline, %s", place->cpu,
+		       is_left_out ? "it is left out" : "it is seen when it comes back");
 		place->is_gone = true;
 	}
 	return place->is_gone;
@@ -98,10 +100,10 @@ static bool is_kernel_refused(const struct ps_source *source, int os_errno, cons
 	return true;
 }
 
-/** Whether one source is open; the session's own side-band is none, and comes first. */
+/** Whether one source is open. */
 static bool has_source(const struct ps_session *session)
 {
-	return session->nr_streams && session->streams[session->nr_streams - 1].source;
+	return ps_opened_of(session)->nr_open;
 }
 
 /**
@@ -133,16 +135,13 @@ static bool cpu_list_has(const struct cpu_list *list, int cpu)
 	return !list->cpus;
 }
 
-/** What a descriptor needs beside being open: its ring and its filter. */
-static struct ps_error *finish_stream(struct ps_session *session, struct ps_stream *stream)
+struct ps_error *ps_descriptor_finish(struct ps_session *session, const struct ps_source *source,
+				      int fd, uint32_t index)
 {
-	const struct ps_source *source = stream->source;
-	int os_errno =
-		source->is_sampling ? ps_stream_share_ring(session, stream, stream->ring) : 0;
-	if (os_errno)
-		return ps_error_os(os_errno, "%s: write into the ring of cpu %d", source->name,
-				   stream->cpu);
-	return source->filter ? ps_filter_apply(source, stream->fd) : NULL;
+	if (source->is_sampling && ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, session->ring_fds[index]))
+		return ps_error_os(errno, "%s: write into the ring of cpu %d", source->name,
+				   session->rings[index].cpu);
+	return source->filter ? ps_filter_apply(source, fd) : NULL;
 }
 
 /** Open @source at all places of @list; @leaders: by place, the first of its group. */
@@ -150,7 +149,7 @@ static struct ps_error *open_places(struct ps_session *session, struct ps_source
 				    const struct cpu_list *list, struct ps_stream **leaders)
 {
 	struct ps_opened *opened = ps_opened_of(session);
-	size_t nr_before = session->nr_streams;
+	size_t nr_before = session->nr_streams, nr_open_before = opened->nr_open;
 	const char *reason = NULL, *nearest = NULL;
 	bool is_placed = false;
 	for (size_t i = 0; i < opened->places.nr_places; i++) {
@@ -158,16 +157,19 @@ static struct ps_error *open_places(struct ps_session *session, struct ps_source
 		if (!cpu_list_has(list, place->cpu))
 			continue;
 		is_placed = true;
-		if (place->is_gone)
-			continue;
 		struct ps_stream *leader = source->group ? leaders[i] : NULL;
 		struct perf_event_attr attr = ps_attr_prepare(&source->attr, source->is_sampling,
 							      !leader, &opened->context);
-		int status = ps_stream_open(session, source, &attr, place, leader);
+		int status = place->is_gone ? -ENODEV
+					    : ps_stream_open(session, source, &attr, place, leader);
+		if (status < 0 && ps_place_is_gone(place, -status)) {
+			if (place->tid < 0)
+				ps_stream_add_away(session, source, &attr, place);
+			continue;
+		}
 		// A counter may be there on some CPUs only.
 		if (status < 0 &&
-		    (ps_place_is_gone(place, -status) ||
-		     is_kernel_refused(source, -status, &reason) ||
+		    (is_kernel_refused(source, -status, &reason) ||
 		     is_glob_refused(session, source, -status, &reason) ||
 		     (!source->probe && ps_refusal_is_missing(-status, &attr, &reason, &nearest))))
 			continue;
@@ -179,15 +181,17 @@ static struct ps_error *open_places(struct ps_session *session, struct ps_source
 						opened->max_streams);
 		struct ps_stream *stream = &session->streams[session->nr_streams - 1];
 		leaders[i] = leader ? leader : stream;
-		struct ps_error *error = finish_stream(session, stream);
+		struct ps_error *error =
+			ps_descriptor_finish(session, source, stream->fd, stream->ring);
 		if (error)
 			return error;
 	}
 	if (!is_placed)
 		return ps_error_format(PS_ERROR_USAGE, "%s: cpus=%s: none of these is observed",
 				       source->name, source->cpus);
-	if (session->nr_streams > nr_before || !reason)
+	if (opened->nr_open > nr_open_before || !reason)
 		return NULL;
+	session->nr_streams = nr_before; // those of CPUs that are offline
 	if (replace_cycles(session, source, reason))
 		return open_places(session, source, list, leaders);
 	return mark_missing(session, source, reason, nearest);

@@ -20,6 +20,20 @@ static void plan_cpus(const struct ps_target *target, size_t nr_tids, struct ps_
 	places->nr_rings = target->nr_cpus;
 }
 
+/** The places of CPUs that are offline now, for when they come. */
+static void plan_offline(const struct ps_target *target, struct ps_places *places)
+{
+	for (size_t i = 0; i < target->nr_offline; i++) {
+		places->places[places->nr_places++] = (struct ps_place){
+			.cpu = target->offline_cpus[i],
+			.tid = -1,
+			.cgroup_fd = target->kind == PS_TARGET_CGROUP ? target->cgroup_fd : -1,
+			.ring = places->nr_rings++,
+			.is_gone = true,
+		};
+	}
+}
+
 /** The places of each thread on any CPU: a ring per thread. */
 static void plan_threads(const struct ps_target *target, struct ps_places *places)
 {
@@ -55,7 +69,8 @@ struct ps_error *ps_places_plan(const struct ps_target *target,
 	bool is_threads = target->kind == PS_TARGET_THREADS;
 	size_t nr_tids = is_threads ? target->nr_tids : 1;
 	struct ps_places places = {
-		.places = calloc(nr_tids * (target->nr_cpus + 1), sizeof(*places.places)),
+		.places = calloc(nr_tids * (target->nr_cpus + target->nr_offline + 1),
+				 sizeof(*places.places)),
 	};
 	if (!places.places)
 		return &ps_enomem;
@@ -63,6 +78,8 @@ struct ps_error *ps_places_plan(const struct ps_target *target,
 		plan_cpus(target, nr_tids, &places);
 	else
 		plan_threads(target, &places);
+	if (!is_threads)
+		plan_offline(target, &places);
 	*ret = places;
 	return NULL;
 }

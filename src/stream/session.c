@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * The one file of the room that knows libperf. libperf opens the descriptors, one perf_evsel per event and place:
- * opened over all places at once, a CPU that went offline would close them all. It has no way to open events on a
- * cgroup, so those are opened here. The rings are mapped here too: libperf's maps want its own descriptors, and a
- * reader's copy buffer of 4 KiB each beside ours.
+ * The rings are mapped here and not by libperf, whose maps want its own descriptors, and a reader's copy buffer of 4 KiB
+ * each beside ours.
  */
 #include "internal.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <internal/evsel.h>
-#include <internal/xyarray.h>
 #include <inttypes.h>
-#include <perf/cpumap.h>
-#include <perf/evsel.h>
-#include <perf/threadmap.h>
 #include <perfscope/log.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -29,114 +20,6 @@
 static uint64_t page_bytes(void)
 {
 	return sysconf(_SC_PAGESIZE);
-}
-
-// Descriptors
-
-static struct ps_error *place_make_maps(struct ps_place *place)
-{
-	char cpu[16];
-	snprintf(cpu, sizeof(cpu), "%d", place->cpu);
-	place->cpu_map = place->cpu < 0 ? perf_cpu_map__dummy_new() : perf_cpu_map__new(cpu);
-	place->thread_map = perf_thread_map__new_dummy();
-	if (!place->cpu_map || !place->thread_map)
-		return &ps_enomem;
-	perf_thread_map__set_pid(place->thread_map, 0, place->tid);
-	return NULL;
-}
-
-/** Open @attr at @place by libperf; the descriptor or -errno. */
-static int open_evsel(struct perf_event_attr *attr, const struct ps_place *place,
-		      struct perf_evsel *leader, struct perf_evsel **ret)
-{
-	struct perf_evsel *evsel = perf_evsel__new(attr);
-	if (!evsel)
-		return -ENOMEM;
-	if (leader)
-		evsel->leader = leader;
-	int status = perf_evsel__open(evsel, place->cpu_map, place->thread_map);
-	if (status < 0) {
-		perf_evsel__delete(evsel);
-		return status;
-	}
-	*ret = evsel;
-	int fd = *(int *)xyarray__entry(evsel->fd, 0, 0);
-	// libperf opens without PERF_FLAG_FD_CLOEXEC.
-	fcntl(fd, F_SETFD, FD_CLOEXEC);
-	return fd;
-}
-
-static int open_cgroup(struct perf_event_attr *attr, const struct ps_place *place, int leader_fd)
-{
-	int fd = syscall(SYS_perf_event_open, attr, place->cgroup_fd, place->cpu, leader_fd,
-			 PERF_FLAG_PID_CGROUP | PERF_FLAG_FD_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
-/** Raise the soft limit of descriptors to the hard one. False: it is there already. */
-static bool raise_nofile(struct ps_opened *opened)
-{
-	struct rlimit limit;
-	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= limit.rlim_max)
-		return false;
-	struct rlimit raised = { limit.rlim_max, limit.rlim_max };
-	if (setrlimit(RLIMIT_NOFILE, &raised))
-		return false;
-	opened->saved_nofile = limit;
-	opened->is_nofile_raised = true;
-	return true;
-}
-
-static void restore_nofile(struct ps_opened *opened)
-{
-	if (opened->is_nofile_raised)
-		setrlimit(RLIMIT_NOFILE, &opened->saved_nofile);
-	opened->is_nofile_raised = false;
-}
-
-int ps_stream_open(struct ps_session *session, struct ps_source *source,
-		   struct perf_event_attr *attr, const struct ps_place *place,
-		   const struct ps_stream *leader)
-{
-	struct ps_opened *opened = ps_opened_of(session);
-	struct perf_evsel **evsel = &opened->evsels[session->nr_streams];
-	int fd;
-	do {
-		if (place->cgroup_fd >= 0)
-			fd = open_cgroup(attr, place, leader ? leader->fd : -1);
-		else
-			fd = open_evsel(attr, place,
-					leader ? opened->evsels[leader - session->streams] : NULL,
-					evsel);
-	} while (fd == -EMFILE && raise_nofile(opened));
-	if (fd < 0)
-		return fd;
-	struct ps_stream *stream = &session->streams[session->nr_streams++];
-	*stream = (struct ps_stream){
-		.source = source,
-		.fd = fd,
-		.cpu = place->cpu,
-		.tid = place->tid,
-		.ring = place->mapped,
-	};
-	ps_sample_layout_init(&stream->layout, attr);
-	return ioctl(fd, PERF_EVENT_IOC_ID, &stream->id) ? -errno : 0;
-}
-
-static void close_streams(struct ps_session *session)
-{
-	struct ps_opened *opened = ps_opened_of(session);
-	while (session->nr_streams) {
-		size_t last = --session->nr_streams;
-		struct perf_evsel *evsel = opened->evsels[last];
-		opened->evsels[last] = NULL;
-		if (!evsel) {
-			close(session->streams[last].fd);
-			continue;
-		}
-		perf_evsel__close(evsel);
-		perf_evsel__delete(evsel);
-	}
 }
 
 // Rings
@@ -152,17 +35,47 @@ static void unmap_rings(struct ps_session *session)
 	session->nr_rings = 0;
 }
 
-/** Map @stream's ring; 0 or an errno. */
-static int map_ring(struct ps_session *session, struct ps_stream *stream)
+int ps_ring_map(struct ps_session *session, int fd, int cpu, uint32_t *ret)
 {
 	uint64_t size = ps_opened_of(session)->ring_bytes;
-	void *page =
-		mmap(NULL, size + page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, stream->fd, 0);
+	void *page = mmap(NULL, size + page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (page == MAP_FAILED)
 		return errno;
-	stream->ring = session->nr_rings++;
-	session->ring_fds[stream->ring] = stream->fd;
-	return ps_ring_init(&session->rings[stream->ring], page, size, stream->cpu) ? 0 : ENOMEM;
+	uint32_t index = session->nr_rings;
+	if (!ps_ring_init(&session->rings[index], page, size, cpu)) {
+		munmap(page, size + page_bytes());
+		return ENOMEM;
+	}
+	session->nr_rings++;
+	session->ring_fds[index] = fd;
+	*ret = index;
+	return 0;
+}
+
+/** Give @stream, the session's own event at @place, the ring of that place. *@next: 1 + its index, 0: none yet. */
+static int take_ring(struct ps_session *session, struct ps_stream *stream, struct ps_place *place,
+		     uint32_t *next)
+{
+	int os_errno = *next ? ps_stream_share_ring(session, stream, *next - 1)
+			     : ps_ring_map(session, stream->fd, stream->cpu, &stream->ring);
+	place->mapped = stream->ring;
+	*next = stream->ring + 1;
+	return os_errno;
+}
+
+/** Open the session's own event, of @attr, at @place. *@ret: it stands there. 0 or -errno. */
+static int open_side_band(struct ps_session *session, struct perf_event_attr *attr,
+			  struct ps_place *place, struct ps_stream **ret)
+{
+	int status = place->is_gone ? -ENODEV : ps_stream_open(session, NULL, attr, place, NULL);
+	*ret = NULL;
+	if (status < 0 && !ps_place_is_gone(place, -status))
+		return status;
+	if (!place->is_gone)
+		*ret = &session->streams[session->nr_streams - 1];
+	else if (place->tid < 0)
+		ps_stream_add_away(session, NULL, attr, place);
+	return 0;
 }
 
 /** Open the session's own event at each place, and the rings on them. *@ret_errno: with which a ring was refused. */
@@ -179,20 +92,13 @@ static struct ps_error *try_rings(struct ps_session *session, int *ret_errno)
 	*ret_errno = 0;
 	for (size_t i = 0; i < opened->places.nr_places && !*ret_errno; i++) {
 		struct ps_place *place = &opened->places.places[i];
-		if (place->is_gone)
-			continue;
-		int status = ps_stream_open(session, NULL, &attr, place, NULL);
-		if (status < 0 && ps_place_is_gone(place, -status))
-			continue;
+		struct ps_stream *stream;
+		int status = open_side_band(session, &attr, place, &stream);
 		if (status < 0)
 			return ps_refusal_error(-status, first->name, &first->attr, place,
 						opened->max_streams);
-		struct ps_stream *stream = &session->streams[session->nr_streams - 1];
-		uint32_t *next = &next_of[place->ring]; // 1 + the index of its ring, 0: none yet
-		*ret_errno = *next ? ps_stream_share_ring(session, stream, *next - 1)
-				   : map_ring(session, stream);
-		place->mapped = stream->ring;
-		*next = stream->ring + 1;
+		if (stream)
+			*ret_errno = take_ring(session, stream, place, &next_of[place->ring]);
 	}
 	return NULL;
 }
@@ -221,7 +127,7 @@ static struct ps_error *open_rings(struct ps_session *session)
 		if (!os_errno)
 			return NULL;
 		unmap_rings(session);
-		close_streams(session);
+		ps_streams_close(session);
 		bool is_quota = os_errno == EPERM || os_errno == ENOMEM;
 		if (!is_quota || opened->ring_bytes <= page_bytes())
 			return ps_error_hint(ps_error_os(os_errno, "map rings of %" PRIu64 "K",
@@ -295,13 +201,14 @@ static struct ps_error *allocate(struct ps_session *session,
 	if (error)
 		return error;
 	for (size_t i = 0; i < opened->places.nr_places; i++) {
-		error = place_make_maps(&opened->places.places[i]);
+		error = ps_place_make_maps(&opened->places.places[i]);
 		if (error)
 			return error;
 	}
 	size_t nr_rings = opened->places.nr_rings;
 	opened->max_streams = opened->places.nr_places * (session->sources->nr_sources + 1);
 	opened->ring_bytes = choose_ring_bytes(options, session->sources, nr_rings);
+	session->max_rings = nr_rings;
 	session->rings = calloc(nr_rings + 1, sizeof(*session->rings));
 	session->ring_fds = calloc(nr_rings + 1, sizeof(*session->ring_fds));
 	session->streams = calloc(opened->max_streams + 1, sizeof(*session->streams));
@@ -359,13 +266,15 @@ struct ps_error *ps_session_open(struct ps_source_list *sources, const struct ps
 	opened->watermark_percent =
 		options->watermark_percent ? options->watermark_percent : DEFAULT_WATERMARK_PERCENT;
 	opened->context.clock = &session->clock;
-	opened->context.target = target;
+	opened->target = *target;
+	opened->context.target = &opened->target;
 	struct ps_error *error = open_all(session, target, options);
 	if (error) {
 		ps_session_destroy(session);
 		return error;
 	}
-	opened->context.target = NULL; // the caller's
+	opened->target.cpus = opened->target.offline_cpus = NULL; // the caller's
+	opened->target.tids = NULL;
 	*ret = session;
 	return NULL;
 }
@@ -378,12 +287,10 @@ void ps_session_destroy(struct ps_session *session)
 	ps_ids_deinit(session);
 	ps_session_forget_forks(session);
 	unmap_rings(session);
-	close_streams(session);
-	for (size_t i = 0; i < opened->places.nr_places; i++) {
-		perf_cpu_map__put(opened->places.places[i].cpu_map);
-		perf_thread_map__put(opened->places.places[i].thread_map);
-	}
-	restore_nofile(opened);
+	ps_streams_close(session);
+	for (size_t i = 0; i < opened->places.nr_places; i++)
+		ps_place_deinit(&opened->places.places[i]);
+	ps_nofile_restore(opened);
 	ps_clock_close(&session->clock);
 	free(opened->places.places);
 	free(opened->evsels);

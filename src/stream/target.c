@@ -180,6 +180,22 @@ static struct ps_error *explain_cpu(int cpu)
 	return ps_error_format(PS_ERROR_NOT_FOUND, "cpu %d does not exist here (%s)", cpu, list);
 }
 
+/** Set the offline CPUs of @target: those that are present and not @online. */
+static struct ps_error *find_offline(const struct numbers *online, struct ps_target *target)
+{
+	_cleanup_numbers_ struct numbers present = { 0 }, offline = { 0 };
+	struct ps_error *error = read_cpus("present", &present);
+	for (size_t i = 0; i < present.nr && !error; i++) {
+		if (!numbers_has(online, present.values[i]))
+			error = numbers_add(&offline, present.values[i]);
+	}
+	if (error)
+		return error;
+	target->offline_cpus = take_ptr(offline.values);
+	target->nr_offline = offline.nr;
+	return NULL;
+}
+
 /** Set the CPUs of @target: those of @list, all of which must be online, or all that are. */
 static struct ps_error *resolve_cpus(const char *list, struct ps_target *target)
 {
@@ -194,6 +210,10 @@ static struct ps_error *resolve_cpus(const char *list, struct ps_target *target)
 		if (!numbers_has(&online, wanted.values[i]))
 			error = explain_cpu(wanted.values[i]);
 	}
+	if (error)
+		return error;
+	if (!list)
+		error = find_offline(&online, target);
 	if (error)
 		return error;
 	struct numbers *chosen = list ? &wanted : &online;
@@ -388,6 +408,7 @@ struct ps_error *ps_target_resolve(const struct ps_target_options *options, stru
 void ps_target_deinit(struct ps_target *target)
 {
 	free(target->cpus);
+	free(target->offline_cpus);
 	free(target->tids);
 	if (target->cgroup_fd >= 0)
 		close(target->cgroup_fd);

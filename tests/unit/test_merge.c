@@ -40,6 +40,7 @@ static void open_merge(size_t nr, bool is_ordered)
 		.nr_streams = nr,
 		.rings = rings,
 		.nr_rings = nr,
+		.max_rings = nr,
 		.id_base = 100,
 		.by_id = by_id,
 		.nr_by_id = nr,

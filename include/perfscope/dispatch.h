@@ -47,6 +47,12 @@ enum ps_dispatch_state ps_dispatch_turn(struct ps_dispatch *dispatch);
  */
 void ps_dispatch_drain(struct ps_dispatch *dispatch, uint64_t limit_ns);
 
+/**
+ * Open the events of @cpu again, as ps_session_cpu_back does, and tell the script the gap when it ends. Between turns.
+ */
+struct ps_error *ps_dispatch_cpu_back(struct ps_dispatch *dispatch, int cpu,
+				      struct ps_cpu_back *ret);
+
 /** Whether the script has `__interval__`; without it the caller prints a summary instead. */
 bool ps_dispatch_has_interval(const struct ps_dispatch *dispatch);
 

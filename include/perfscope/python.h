@@ -39,6 +39,13 @@ void ps_python_set_host(PyObject *module, const struct ps_host *host);
 PyObject *ps_event_type_create(PyObject *module, const struct ps_session *session,
 			       const struct ps_source *source);
 
+/**
+ * Learn the ids that the counters of @source's group have now, beside those they had: a CPU that came back gives new
+ * ones. 0, or -1 with an exception set.
+ */
+int ps_event_type_name_counters(PyObject *event_type, const struct ps_session *session,
+				const struct ps_source *source);
+
 /** Wall clock minus the session's clock, for `_realtime` of events of this type, ns. */
 void ps_event_type_set_realtime_offset(PyObject *event_type, int64_t offset_ns);
 

@@ -33,7 +33,7 @@ HEADERS = {
     "count": "region",
     "python": "docstrings python python_types",
     "script": "binding child dispatch policy run_totals script",
-    "cli": "cli deadline doctor list loop options output run signals summary user workload",
+    "cli": "cli deadline doctor hotplug list loop options output run signals summary user workload",
 }
 ROOM_OF_HEADER = {f"{name}.h": room for room, names in HEADERS.items() for name in names.split()}
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <perfscope/deadline.h>
+#include <perfscope/hotplug.h>
 #include <perfscope/log.h>
 #include <perfscope/signals.h>
 #include <sys/epoll.h>
@@ -11,16 +12,18 @@
 #define MAX_EVENTS 64
 
 /** What a descriptor stands for, in epoll_event's data: a ring by its index, or one of these. */
-enum { WAKE_SIGNAL = UINT32_MAX, WAKE_WORKLOAD = UINT32_MAX - 1 };
+enum { WAKE_SIGNAL = UINT32_MAX, WAKE_WORKLOAD = UINT32_MAX - 1, WAKE_CPU = UINT32_MAX - 2 };
 
 struct loop {
 	const struct ps_loop_options *options;
 	int epoll_fd;
 	struct ps_deadline interval, usage, duration;
+	struct ps_hotplug hotplug;
 	uint64_t pace_ns;    // between two looks into rings that are below their watermark
 	uint64_t warm_up_ns; // the same for the first looks: it doubles until it reaches pace_ns
 	bool has_full_ring;  // a ring reached its watermark
 	bool is_exited;	     // the program of --run has ended
+	bool has_cpu_word;   // a CPU went or came
 	bool has_hangup;     // a ring has nobody left who writes it
 	bool is_ended;
 	enum ps_loop_end end;
@@ -49,6 +52,8 @@ static struct ps_error *watch_all(struct loop *loop)
 	struct ps_error *error = watch(loop, ps_signals_fd(), WAKE_SIGNAL);
 	if (!error && options->workload_fd >= 0)
 		error = watch(loop, options->workload_fd, WAKE_WORKLOAD);
+	if (!error && options->cpu_watch_fd >= 0)
+		error = watch(loop, options->cpu_watch_fd, WAKE_CPU);
 	for (size_t i = 0; !error && i < options->session->nr_rings; i++)
 		error = watch(loop, options->session->ring_fds[i], i);
 	return error;
@@ -61,6 +66,8 @@ static void take_wake(struct loop *loop, const struct epoll_event *event)
 		ps_signals_clear();
 	} else if (what == WAKE_WORKLOAD) {
 		loop->is_exited = true;
+	} else if (what == WAKE_CPU) {
+		loop->has_cpu_word = true;
 	} else if (event->events & (EPOLLHUP | EPOLLERR)) {
 		// It would wake us for ever. What it still holds is read in every turn as before.
 		int fd = loop->options->session->ring_fds[what];
@@ -181,12 +188,21 @@ static void take_hangup(struct loop *loop)
 	loop->has_full_ring = true; // looking for the living took the readiness of the rings
 }
 
+static void take_cpus(struct loop *loop)
+{
+	if (loop->has_cpu_word)
+		ps_hotplug_hear(&loop->hotplug);
+	loop->has_cpu_word = false;
+	ps_hotplug_take(&loop->hotplug, ps_monotonic_ns());
+}
+
 static void loop_turns(struct loop *loop)
 {
 	uint64_t wake_ns = 0;
 	while (!loop->is_ended) {
 		loop_wait(loop, wake_ns);
 		take_signals(loop);
+		take_cpus(loop);
 		enum ps_dispatch_state state = ps_dispatch_turn(loop->options->dispatch);
 		if (state == PS_DISPATCH_STOP)
 			loop_end(loop,
@@ -222,6 +238,13 @@ struct ps_error *ps_loop_run(const struct ps_loop_options *options, enum ps_loop
 	};
 	if (loop.epoll_fd < 0)
 		return ps_error_os(errno, "epoll_create1");
+	loop.hotplug = (struct ps_hotplug){
+		.session = options->session,
+		.dispatch = options->dispatch,
+		.watch_fd = options->cpu_watch_fd,
+		.epoll_fd = loop.epoll_fd,
+	};
+	ps_hotplug_start(&loop.hotplug);
 	struct ps_error *error = watch_all(&loop);
 	if (!error) {
 		loop_turns(&loop);

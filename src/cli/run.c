@@ -2,6 +2,7 @@
 #include <perfscope/run.h>
 
 #include <perfscope/child.h>
+#include <perfscope/cpu_watch.h>
 #include <perfscope/deadline.h>
 #include <perfscope/log.h>
 #include <perfscope/loop.h>
@@ -22,6 +23,7 @@ struct run {
 	struct ps_user user;
 	struct ps_output output;
 	struct ps_workload *workload;
+	int cpu_watch_fd; // -1: none
 	struct ps_target target;
 	struct ps_session *session;
 	struct ps_merge *merge;
@@ -65,6 +67,8 @@ static struct ps_error *resolve_target(struct run *run)
 		.workload = run->workload ? ps_workload_pid(run->workload) : 0,
 		.inherit = options->inherit,
 	};
+	// Before it is asked which CPUs are online, so that no change is missed.
+	run->cpu_watch_fd = ps_cpu_watch_open();
 	return ps_target_resolve(&target_options, &run->target);
 }
 
@@ -237,6 +241,7 @@ static struct ps_error *run_loop(struct run *run)
 		.output = &run->output,
 		.meter = &run->meter,
 		.workload_fd = run->workload ? ps_workload_pidfd(run->workload) : -1,
+		.cpu_watch_fd = run->cpu_watch_fd,
 		.is_ordered = options->is_ordered,
 		.latency_ns = options->latency_ms * PS_NS_PER_MS,
 		.interval_ns = options->interval_ms * PS_NS_PER_MS,
@@ -353,6 +358,8 @@ static void destroy(struct run *run)
 	ps_merge_destroy(run->merge);
 	ps_session_destroy(run->session);
 	ps_target_deinit(&run->target);
+	if (run->cpu_watch_fd >= 0)
+		close(run->cpu_watch_fd);
 	take_status(run, interp_status);
 	ps_workload_destroy(run->workload);
 	ps_signals_finish();
@@ -365,6 +372,7 @@ struct ps_error *ps_run(const struct ps_options *options, struct ps_source_list 
 	struct run run = {
 		.options = options,
 		.sources = sources,
+		.cpu_watch_fd = -1,
 		.target.cgroup_fd = -1,
 		.end = PS_LOOP_STOPPED,
 	};

@@ -308,13 +308,17 @@ static int make_loaders(EventType *self)
 }
 
 /** counters[id] = label for the streams of @source's group, missing[label] = None for those not there. */
-static int name_counters(EventType *self, const struct ps_session *session,
-			 const struct ps_source *source)
+int ps_event_type_name_counters(PyObject *event_type, const struct ps_session *session,
+				const struct ps_source *source)
 {
+	EventType *self = (EventType *)event_type;
 	if (!source->group)
 		return 0;
-	self->counters = PyDict_New();
-	self->missing = PyDict_New();
+	// Ids that were known stay: events of theirs may be kept.
+	if (!self->counters)
+		self->counters = PyDict_New();
+	if (!self->missing)
+		self->missing = PyDict_New();
 	if (!self->counters || !self->missing)
 		return -1;
 	for (size_t i = 0; i < session->sources->nr_sources; i++) {
@@ -325,7 +329,7 @@ static int name_counters(EventType *self, const struct ps_session *session,
 	}
 	for (size_t i = 0; i < session->nr_streams; i++) {
 		const struct ps_stream *stream = &session->streams[i];
-		if (!stream->source || stream->source->group != source->group)
+		if (!stream->source || stream->source->group != source->group || !stream->id)
 			continue;
 		_cleanup_pydecref_ PyObject *id = PyLong_FromUnsignedLongLong(stream->id);
 		_cleanup_pydecref_ PyObject *label = intern_text(stream->source->label);
@@ -375,7 +379,7 @@ PyObject *ps_event_type_create(PyObject *module, const struct ps_session *sessio
 		return NULL;
 	if (add_names(self, state->perf_event) < 0 || add_sample_names(self) < 0 ||
 	    list_keys(self) < 0 || add_read_alias(self) < 0 || make_loaders(self) < 0 ||
-	    name_counters(self, session, source) < 0)
+	    ps_event_type_name_counters(object, session, source) < 0)
 		return NULL;
 	fill_attributes(self, state->perf_event);
 	return_ptr(object);

@@ -375,6 +375,34 @@ void ps_dispatch_drain(struct ps_dispatch *dispatch, uint64_t limit_ns)
 	tell_final_losses(dispatch);
 }
 
+/** Let the events of all sources know their counters by the ids that these have now. */
+static struct ps_error *name_counters(struct ps_dispatch *dispatch)
+{
+	const struct ps_source_list *sources = dispatch->session->sources;
+	for (size_t i = 0; i < dispatch->nr_bindings; i++) {
+		const struct ps_source *source = sources->sources[i];
+		if (ps_event_type_name_counters(dispatch->bindings[i].event_type, dispatch->session,
+						source) < 0)
+			return ps_python_take_error(source->name);
+	}
+	return NULL;
+}
+
+struct ps_error *ps_dispatch_cpu_back(struct ps_dispatch *dispatch, int cpu,
+				      struct ps_cpu_back *ret)
+{
+	struct ps_error *error = ps_session_cpu_back(dispatch->session, cpu, ret);
+	if (!ret->is_open)
+		return error;
+	if (ret->has_samples)
+		ps_losses_gap(&dispatch->losses, ret->ring, ret->start_ns);
+	struct ps_error *name_error = name_counters(dispatch);
+	if (!error)
+		return name_error;
+	ps_error_destroy(name_error);
+	return error;
+}
+
 enum ps_dispatch_state ps_dispatch_init(struct ps_dispatch *dispatch)
 {
 	if (has_callback(dispatch, PS_CALLBACK_INIT))

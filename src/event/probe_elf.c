@@ -80,6 +80,20 @@ static bool is_native(Elf *elf)
 	       (header.e_type == ET_EXEC || header.e_type == ET_DYN);
 }
 
+static bool has_debug_info(Elf *elf)
+{
+	size_t names;
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	while (!elf_getshdrstrndx(elf, &names) &&
+	       (section = next_section(elf, section, SHT_PROGBITS, &header))) {
+		const char *name = elf_strptr(elf, names, header.sh_name);
+		if (name && !strcmp(name, ".debug_info"))
+			return true;
+	}
+	return false;
+}
+
 struct ps_error *ps_elf_open(const char *path, struct ps_elf *ret)
 {
 	struct ps_elf elf = { .debug_fd = -1 };
@@ -98,10 +112,34 @@ struct ps_error *ps_elf_open(const char *path, struct ps_elf *ret)
 		ps_elf_close(&elf);
 		return &ps_enomem;
 	}
-	if (!has_section(elf.elf, SHT_SYMTAB))
+	if (!has_section(elf.elf, SHT_SYMTAB) || !has_debug_info(elf.elf))
 		open_debug(&elf);
 	*ret = elf;
 	return NULL;
+}
+
+#if defined(__x86_64__)
+static const unsigned int machines[] = { EM_X86_64, EM_386 };
+#elif defined(__aarch64__)
+static const unsigned int machines[] = { EM_AARCH64, EM_ARM };
+#else
+static const unsigned int machines[] = { EM_NONE };
+#endif
+
+struct ps_error *ps_elf_check_machine(const struct ps_elf *elf)
+{
+	GElf_Ehdr header;
+	if (!gelf_getehdr(elf->elf, &header))
+		return ps_error_format(PS_ERROR_BAD_DATA, "%s: it has no header", elf->path);
+	for (size_t i = 0; i < PS_ARRAY_SIZE(machines); i++) {
+		if (machines[i] == header.e_machine || machines[i] == EM_NONE)
+			return NULL;
+	}
+	return ps_error_format(
+		PS_ERROR_BAD_DATA,
+		"%s is for another processor (ELF machine %u): nothing of it can run "
+		"here",
+		elf->path, header.e_machine);
 }
 
 void ps_elf_close(struct ps_elf *elf)

@@ -21,6 +21,9 @@ struct ps_elf {
 struct ps_error *ps_elf_open(const char *path, struct ps_elf *ret);
 void ps_elf_close(struct ps_elf *elf);
 
+/** PS_ERROR_BAD_DATA where programs of this file's processor cannot run on this one. */
+struct ps_error *ps_elf_check_machine(const struct ps_elf *elf);
+
 /** Whether only exported functions have names. */
 bool ps_elf_is_stripped(const struct ps_elf *elf);
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
+#include "probe_dwarf.h"
 #include "probe_find.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <inttypes.h>
+#include <perfscope/log.h>
 #include <string.h>
 
 void ps_probe_places_deinit(struct ps_probe_places *places)
@@ -89,7 +91,12 @@ struct search {
 	const struct ps_spec *spec;
 	struct ps_elf elf;
 	struct ps_probe_places places;
-	uint64_t largest; // size of a function that the offset lies beyond
+	struct ps_dwarf dwarf;
+	bool has_dwarf;
+	uint64_t largest;  // size of a function that the offset lies beyond
+	size_t nr_inlined; // functions that were inlined somewhere, and not probed there
+	bool is_inlined;   // debug information knows it as inlined
+	struct ps_error *error;
 };
 
 static bool is_known_place(const struct search *search, uint64_t offset)
@@ -101,40 +108,107 @@ static bool is_known_place(const struct search *search, uint64_t offset)
 	return false;
 }
 
-/** Add the place @offset of the file, called @name with the offset of the spec; false: no memory. */
-static bool add_place(struct search *search, const char *name, uint64_t offset)
+/** The arguments of the spec at @scope, NULL: nothing is known of the place. */
+static struct ps_error *make_arguments(struct search *search, struct ps_scope *scope, char **ret)
 {
 	const struct ps_spec *spec = search->spec;
-	struct ps_probe_place place = { .offset = offset, .path = strdup(search->elf.path) };
-	int length = spec->offset ? asprintf(&place.name, "%s+0x%" PRIx64, name, spec->offset)
-				  : asprintf(&place.name, "%s", name);
-	if (length < 0)
-		place.name = NULL;
-	place.args = spec->args ? strdup(spec->args) : NULL;
-	if (!place.path || !place.name || (spec->args && !place.args)) {
-		free(place.path);
-		free(place.name);
-		free(place.args);
-		return false;
+	*ret = NULL;
+	if (!spec->args)
+		return NULL;
+	if (ps_arguments_need_translation(spec->args)) {
+		if (scope)
+			scope->is_return = strstr(spec->system, "ret");
+		return ps_arguments_translate(&search->dwarf, scope, spec->args, ret);
 	}
-	return !ps_probe_places_add(&search->places, &place);
+	*ret = strdup(spec->args);
+	return *ret ? NULL : &ps_enomem;
+}
+
+static char *make_name(const struct ps_spec *spec, const char *name)
+{
+	char *text;
+	int length = spec->offset ? asprintf(&text, "%s+0x%" PRIx64, name, spec->offset)
+				  : asprintf(&text, "%s", name);
+	return length < 0 ? NULL : text;
+}
+
+/** Add the place @offset of the file, called @name with the offset of the spec. */
+static struct ps_error *add_place(struct search *search, const char *name, uint64_t offset,
+				  struct ps_scope *scope)
+{
+	struct ps_probe_place place = { .offset = offset };
+	struct ps_error *error = make_arguments(search, scope, &place.args);
+	if (error)
+		return error;
+	place.path = strdup(search->elf.path);
+	place.name = make_name(search->spec, name);
+	if (place.path && place.name)
+		return ps_probe_places_add(&search->places, &place);
+	free(place.path);
+	free(place.name);
+	free(place.args);
+	return &ps_enomem;
+}
+
+/** Add the code at @address. */
+static struct ps_error *add_address(struct search *search, const char *name, uint64_t address,
+				    uint64_t offset)
+{
+	struct ps_scope scope;
+	bool has_scope = search->spec->args && search->has_dwarf &&
+			 ps_scope_at(&search->dwarf, address, &scope);
+	return add_place(search, name, offset, has_scope ? &scope : NULL);
+}
+
+/** Whether @name is the pattern, also as "f.isra.0", a copy of f() with parameters of its own. */
+static bool matches_function(const char *pattern, const char *name)
+{
+	if (ps_probe_matches(pattern, name))
+		return true;
+	const char *const copies[] = { ".isra.", ".constprop." };
+	for (size_t i = 0; i < PS_ARRAY_SIZE(copies); i++) {
+		const char *dot = strstr(name, copies[i]);
+		_cleanup_free_ char *plain = dot ? strndup(name, dot - name) : NULL;
+		if (plain && ps_probe_matches(pattern, plain))
+			return true;
+	}
+	return false;
 }
 
 static bool visit_function(const struct ps_elf_function *function, void *argument)
 {
 	struct search *search = argument;
 	const struct ps_spec *spec = search->spec;
-	if (!ps_probe_matches(spec->name, function->name))
+	if (!matches_function(spec->name, function->name))
 		return true;
-	uint64_t offset;
+	uint64_t offset, address = function->address + spec->offset;
 	if (function->size && spec->offset >= function->size) {
 		search->largest = function->size;
 		return true;
 	}
-	if (!ps_elf_code_offset(&search->elf, function->address + spec->offset, &offset) ||
+	if (!ps_elf_code_offset(&search->elf, address, &offset) || is_known_place(search, offset))
+		return true;
+	search->error = add_address(search, function->name, address, offset);
+	return !search->error;
+}
+
+static bool visit_inlined(struct ps_scope *scope, const char *name, void *argument)
+{
+	struct search *search = argument;
+	uint64_t offset;
+	if (!scope) {
+		search->is_inlined = true;
+		return true;
+	}
+	if (strstr(search->spec->system, "ret") || search->spec->offset) {
+		search->nr_inlined++;
+		return true;
+	}
+	if (!ps_elf_code_offset(&search->elf, scope->address, &offset) ||
 	    is_known_place(search, offset))
 		return true;
-	return add_place(search, function->name, offset);
+	search->error = add_place(search, name, offset, scope);
+	return !search->error;
 }
 
 static int compare_places(const void *left, const void *right)
@@ -169,11 +243,19 @@ static struct ps_error *no_function(const struct search *search)
 				       "%s: +%" PRIu64 " lies beyond its end: it has %" PRIu64
 				       " bytes",
 				       spec->name, spec->offset, search->largest);
-	if (ps_probe_is_inlined(&search->elf, spec->name))
-		return ps_error_format(PS_ERROR_NOT_FOUND,
-				       "%s has no code of %s: it was inlined wherever it is called "
-				       "(build it with __attribute__((noinline)))",
-				       search->elf.path, spec->name);
+	if (search->nr_inlined)
+		return ps_error_format(
+			PS_ERROR_NOT_FOUND,
+			"%s has no code of %s: it was inlined wherever it is called, "
+			"and %s (build it with __attribute__((noinline)))",
+			search->elf.path, spec->name,
+			spec->offset ? "an offset would be of another function"
+				     : "returns nowhere");
+	if (search->is_inlined)
+		return ps_error_format(
+			PS_ERROR_NOT_FOUND,
+			"%s has no code of %s: it was inlined, and nothing is left of it",
+			search->elf.path, spec->name);
 	_cleanup_free_ char *names = nearest_functions(search);
 	const char *why = ps_elf_is_stripped(&search->elf)
 				  ? " (it is stripped: only exported functions have names)"
@@ -184,10 +266,19 @@ static struct ps_error *no_function(const struct search *search)
 
 static struct ps_error *find_functions(struct search *search)
 {
+	const struct ps_spec *spec = search->spec;
 	if (!ps_elf_walk(&search->elf, visit_function, search))
-		return &ps_enomem;
+		return search->error ? search->error : &ps_enomem;
+	if (search->has_dwarf && !ps_probe_is_glob(spec->name) &&
+	    !ps_dwarf_walk_inlined(&search->dwarf, spec->name, visit_inlined, search))
+		return search->error;
 	if (!search->places.nr_places)
 		return no_function(search);
+	if (search->nr_inlined)
+		ps_log(PS_LOG_WARNING,
+		       "%s: not seen where it was inlined, at %zu place%s: there it %s", spec->text,
+		       search->nr_inlined, search->nr_inlined == 1 ? "" : "s",
+		       spec->offset ? "has no offset" : "does not return");
 	qsort(search->places.places, search->places.nr_places, sizeof(*search->places.places),
 	      compare_places);
 	return NULL;
@@ -212,15 +303,17 @@ static struct ps_error *find_address(struct search *search, uint64_t address)
 				       "%s has no code at 0x%" PRIx64
 				       " (the address is that of nm and objdump)",
 				       search->elf.path, address + spec->offset);
-	return add_place(search, spec->name, offset) ? NULL : &ps_enomem;
+	return add_address(search, spec->name, address + spec->offset, offset);
 }
 
 static struct ps_error *find_in_file(struct search *search)
 {
 	const struct ps_spec *spec = search->spec;
 	uint64_t address;
+	search->dwarf.elf = &search->elf;
+	search->has_dwarf = ps_dwarf_open(&search->elf, &search->dwarf);
 	if (!strcmp(spec->system, "usdt"))
-		return ps_probe_find_usdt(spec, &search->elf, &search->places);
+		return ps_probe_find_usdt(spec, &search->dwarf, search->has_dwarf, &search->places);
 	if (parse_address(spec->name, &address))
 		return find_address(search, address);
 	return find_functions(search);
@@ -245,7 +338,10 @@ struct ps_error *ps_probe_find(const struct ps_spec *spec, struct ps_probe_place
 			error = ps_error_hint(error, "FILE stands in quotes where a filter or "
 						     "attributes follow");
 		if (!error) {
-			error = find_in_file(&search);
+			error = ps_elf_check_machine(&search.elf);
+			if (!error)
+				error = find_in_file(&search);
+			ps_dwarf_close(&search.dwarf);
 			ps_elf_close(&search.elf);
 		}
 	}
@@ -255,76 +351,4 @@ struct ps_error *ps_probe_find(const struct ps_spec *spec, struct ps_probe_place
 	}
 	*ret = search.places;
 	return NULL;
-}
-
-/** Names of a walk, with doubles. */
-struct names {
-	const char *pattern;
-	char **names;
-	size_t nr;
-};
-
-static bool add_name(struct names *names, const char *name)
-{
-	if (!ps_probe_matches(names->pattern, name))
-		return true;
-	// Doubled at each power of two.
-	if (!(names->nr & (names->nr - 1))) {
-		size_t capacity = names->nr ? 2 * names->nr : 1;
-		char **bigger = reallocarray(names->names, capacity, sizeof(*bigger));
-		if (!bigger)
-			return false;
-		names->names = bigger;
-	}
-	names->names[names->nr] = strdup(name);
-	return names->names[names->nr] && ++names->nr;
-}
-
-static bool name_function(const struct ps_elf_function *function, void *names)
-{
-	return add_name(names, function->name);
-}
-
-static bool name_note(const struct ps_elf_note *note, void *names)
-{
-	_cleanup_free_ char *name = NULL;
-	if (asprintf(&name, "%s:%s", note->provider, note->name) < 0) {
-		name = NULL;
-		return false;
-	}
-	return add_name(names, name);
-}
-
-static int compare_names(const void *left, const void *right)
-{
-	return strcmp(*(char *const *)left, *(char *const *)right);
-}
-
-struct ps_error *ps_probe_walk(const char *file, bool is_usdt, const char *pattern,
-			       ps_probe_visit visit, void *argument)
-{
-	_cleanup_free_ char *path = NULL;
-	struct ps_elf elf;
-	struct ps_error *error = ps_probe_file_path(file, &path);
-	if (!error)
-		error = ps_elf_open(path, &elf);
-	if (error)
-		return error;
-	struct names names = { .pattern = pattern };
-	if (is_usdt)
-		ps_elf_walk_notes(&elf, name_note, &names);
-	else if (!ps_elf_walk(&elf, name_function, &names))
-		error = &ps_enomem;
-	if (names.nr)
-		qsort(names.names, names.nr, sizeof(*names.names), compare_names);
-	for (size_t i = 0; i < names.nr; i++) {
-		bool is_double = i && !strcmp(names.names[i], names.names[i - 1]);
-		if (!error && !is_double)
-			error = visit(names.names[i], argument);
-	}
-	for (size_t i = 0; i < names.nr; i++)
-		free(names.names[i]);
-	free(names.names);
-	ps_elf_close(&elf);
-	return error;
 }

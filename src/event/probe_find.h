@@ -23,12 +23,11 @@ bool ps_probe_is_glob(const char *pattern);
 /** Whether @name, or what it is called in C++, is @pattern: exact, without its parameters too, or by glob. */
 bool ps_probe_matches(const char *pattern, const char *name);
 
-/** The places of usdt:PROVIDER:NAME in @elf. */
-struct ps_error *ps_probe_find_usdt(const struct ps_spec *spec, const struct ps_elf *elf,
-				    struct ps_probe_places *places);
+struct ps_dwarf;
 
-/** Whether debug information has the function @name as one that was inlined: without code of its own. */
-bool ps_probe_is_inlined(const struct ps_elf *elf, const char *name);
+/** The places of usdt:PROVIDER:NAME in the file of @dwarf, which has debug information where @has_dwarf. */
+struct ps_error *ps_probe_find_usdt(const struct ps_spec *spec, const struct ps_dwarf *dwarf,
+				    bool has_dwarf, struct ps_probe_places *places);
 
 /** The places of kprobe: and kretprobe:. */
 struct ps_error *ps_probe_find_kernel(const struct ps_spec *spec, struct ps_probe_places *places);

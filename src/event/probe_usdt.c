@@ -2,6 +2,7 @@
 /**
  * usdt probes: notes like "-4@%edi 8@-8(%rbp)" to places and the kernel's fetch arguments.
  */
+#include "probe_dwarf.h"
 #include "probe_find.h"
 
 #include <ctype.h>
@@ -222,18 +223,36 @@ struct ps_error *ps_usdt_arguments(const char *args, const char *wanted, unsigne
 struct search {
 	const struct ps_spec *spec;
 	const struct ps_elf *elf;
-	unsigned int machine;
+	const struct ps_dwarf *dwarf;
+	bool has_dwarf;
 	struct ps_probe_places *places;
 	struct ps_nearest nearest;
 	struct ps_error *error;
 };
 
+/** The arguments of @note: its own, or those wanted, in which names are of the function that the place lies in. */
+static struct ps_error *note_arguments(const struct search *search, const struct ps_elf_note *note,
+				       char **ret)
+{
+	_cleanup_free_ char *args = NULL;
+	struct ps_error *error =
+		ps_usdt_arguments(note->args, search->spec->args, search->dwarf->machine, &args);
+	if (error)
+		return error;
+	if (!ps_arguments_need_translation(args)) {
+		*ret = take_ptr(args);
+		return NULL;
+	}
+	struct ps_scope scope;
+	bool has_scope = search->has_dwarf && ps_scope_at(search->dwarf, note->address, &scope);
+	return ps_arguments_translate(search->dwarf, has_scope ? &scope : NULL, args, ret);
+}
+
 static struct ps_error *add_note(struct search *search, const struct ps_elf_note *note,
 				 const char *name)
 {
 	_cleanup_free_ char *args = NULL;
-	struct ps_error *error =
-		ps_usdt_arguments(note->args, search->spec->args, search->machine, &args);
+	struct ps_error *error = note_arguments(search, note, &args);
 	struct ps_probe_place place = { 0 };
 	if (error)
 		return error;
@@ -275,13 +294,11 @@ static int compare_places(const void *left, const void *right)
 	return order ? order : (a->offset > b->offset) - (a->offset < b->offset);
 }
 
-struct ps_error *ps_probe_find_usdt(const struct ps_spec *spec, const struct ps_elf *elf,
-				    struct ps_probe_places *places)
+struct ps_error *ps_probe_find_usdt(const struct ps_spec *spec, const struct ps_dwarf *dwarf,
+				    bool has_dwarf, struct ps_probe_places *places)
 {
-	GElf_Ehdr header;
-	struct search search = { .spec = spec, .elf = elf, .places = places };
-	if (gelf_getehdr(elf->elf, &header))
-		search.machine = header.e_machine;
+	const struct ps_elf *elf = dwarf->elf;
+	struct search search = { spec, elf, dwarf, has_dwarf, .places = places };
 	ps_nearest_init(&search.nearest, spec->name);
 	ps_elf_walk_notes(elf, visit_note, &search);
 	_cleanup_free_ char *names = ps_nearest_text(&search.nearest);

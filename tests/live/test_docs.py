@@ -53,6 +53,14 @@ def normalise(output):
     return list(dict.fromkeys(map(normalise_line, output.splitlines())))
 
 
+# What the examples of probes call ./prog.
+PROG = """
+struct buf { unsigned size; struct { int id; } items[2]; };
+int parse(int len, const char *name, struct buf *buf) { return len + *name + buf->items[0].id; }
+int main(void) { return 0; }
+"""
+
+
 @skip_unless_tracepoints
 class TestExamples(LiveTestCase):
     maxDiff = None
@@ -89,7 +97,9 @@ class TestExamples(LiveTestCase):
     def test_examples_of_events(self):
         text = "\n".join(re.findall(r"^    (.*)$", read("docs/events.md"), re.M))
         specs = re.findall(r"^perfscope python -e ('[^']*'|\S+) script.py$", text, re.M)
-        self.assertEqual(len(specs), 4)
+        self.assertEqual(len(specs), 5)
+        self.write("prog.c", PROG)
+        subprocess.run(["gcc", "-g", "-o", os.path.join(self.folder, "prog"), os.path.join(self.folder, "prog.c")], check=True)
         self.write("script.py", "def __exit__(): pass")
         for spec in specs:
             with self.subTest(spec=spec):

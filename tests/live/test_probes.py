@@ -214,9 +214,9 @@ class TestErrors(ProbeTestCase):
     def test_unknown_functions_get_the_nearest(self):
         event = f"uprobe:probed_functoin@{PROBED}"
         self.assert_refused(event, 1, f"perfscope: {event}: {PROBED} has no function probed_functoin; did you mean probed_function?")
-        event = f"uprobe:inlined@{PROBED}"
-        self.assert_refused(event, 1, f"perfscope: {event}: {PROBED} has no code of inlined: it was inlined wherever it is called "
-                            "(build it with __attribute__((noinline)))")
+        event = f"uretprobe:inlined@{PROBED}"
+        self.assert_refused(event, 1, f"perfscope: {event}: {PROBED} has no code of inlined: it was inlined wherever it is called, "
+                            "and returns nowhere (build it with __attribute__((noinline)))")
         event = f"usdt:tests:stop@{PROBED}"
         self.assert_refused(event, 1, f"perfscope: {event}: {PROBED} has no usdt probe tests:stop; did you mean tests:step?")
 

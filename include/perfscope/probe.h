@@ -71,11 +71,25 @@ void ps_probe_remove_all(void);
 /** Remove from @tracefs the probes of perfscopes that were killed; one that may not look does nothing. */
 void ps_probe_sweep(const char *tracefs);
 
-/** Called for each name in a FILE, sorted; an error ends the walk and is returned. */
-typedef struct ps_error *(*ps_probe_visit)(const char *name, void *argument);
+/** What a probe can name. The texts are borrowed. */
+struct ps_probe_name {
+	const char *name;
+	const char *cxx; // what C++ calls it, NULL: it is none of C++
+	const char *
+		details; // "NAME\tTYPE\n" for each argument that can be had there by name; NULL: not asked for
+};
 
-/** Visit what `uprobe:` (@is_usdt: `usdt:`) can name in @file, matching @pattern (* and ?), once each. */
+/** Called for each name, sorted; an error ends the walk and is returned. */
+typedef struct ps_error *(*ps_probe_visit)(const struct ps_probe_name *name, void *argument);
+
+/**
+ * Visit what `uprobe:` (@is_usdt: `usdt:`) can name in @file, matching @pattern (* and ?), once each.
+ * @has_details: with the arguments, which takes time.
+ */
 struct ps_error *ps_probe_walk(const char *file, bool is_usdt, const char *pattern,
-			       ps_probe_visit visit, void *argument);
+			       bool has_details, ps_probe_visit visit, void *argument);
+
+/** The same for `kprobe:`; PS_ERROR_UNSUPPORTED where this kernel has none. */
+struct ps_error *ps_probe_walk_kernel(const char *pattern, ps_probe_visit visit, void *argument);
 
 #endif

@@ -24,12 +24,14 @@ static const struct kind {
 	{ "tracepoint", "tracepoints" },
 	{ "uprobe", "functions" },
 	{ "usdt", "usdt probes" },
+	{ "kprobe", "functions of the kernel" },
 };
 
 struct pattern {
 	const char *text; // borrowed from argv
 	bool has_matched;
-	bool is_probe; // uprobe:NAME@FILE: of that file alone
+	bool is_probe;	 // uprobe:NAME@FILE: of that file alone
+	bool has_failed; // why is told
 	struct ps_nearest nearest;
 };
 
@@ -280,37 +282,68 @@ static struct ps_error *list_tracepoints(struct list *list)
 	return ps_error_context(error, "tracepoints");
 }
 
-/** What a walk over a file is to write: SYSTEM:NAME@FILE. */
+/** What a walk over a file is to write: SYSTEM:NAME@FILE; without a file it is one over the kernel. */
 struct file_walk {
 	struct list *list;
 	struct pattern *pattern;
 	const char *system, *file;
 };
 
-static struct ps_error *visit_probe(const char *name, void *argument)
+/** Write the arguments that a probe has by name, "NAME\tTYPE\n" each. */
+static void write_details(FILE *section, const char *details)
+{
+	while (details && *details) {
+		size_t name = strcspn(details, "\t"), line = strcspn(details, "\n");
+		fprintf(section, "      %-24.*s %.*s\n", (int)name, details, (int)(line - name - 1),
+			details + name + 1);
+		details += line + 1;
+	}
+}
+
+static struct ps_error *visit_probe(const struct ps_probe_name *name, void *argument)
 {
 	struct file_walk *walk = argument;
+	FILE *section = walk->list->section;
 	walk->pattern->has_matched = true;
 	walk->list->nr_names++;
-	fprintf(walk->list->section, "  %s:%s@%s\n", walk->system, name, walk->file);
+	int width = fprintf(section, "  %s:%s%s%s", walk->system, name->name, walk->file ? "@" : "",
+			    walk->file ? walk->file : "");
+	if (name->cxx)
+		fprintf(section, "%*s%s", width < NAME_WIDTH ? NAME_WIDTH - width : 2, "",
+			name->cxx);
+	putc('\n', section);
+	write_details(section, name->details);
 	return NULL;
 }
 
-/** List what SYSTEM:NAME@FILE, which @text is a copy of, names. */
-static struct ps_error *list_file(struct list *list, struct pattern *pattern, char *text)
+/** Take FILE, which may stand in quotes, out of @text. */
+static char *take_file(char *text)
 {
-	char *name = strchr(text, ':'), *file = strchr(text, '@');
-	*name++ = *file++ = '\0';
+	char *file = strchr(text, '@');
+	if (!file)
+		return NULL;
+	*file++ = '\0';
 	size_t length = strlen(file);
 	if (length > 1 && file[0] == '"' && file[length - 1] == '"') {
 		file[length - 1] = '\0';
 		file++;
 	}
+	return file;
+}
+
+/** List what SYSTEM:NAME[@FILE], which @text is a copy of, names. */
+static struct ps_error *list_file(struct list *list, struct pattern *pattern, char *text)
+{
+	char *file = take_file(text), *name = strchr(text, ':');
+	*name++ = '\0';
 	bool is_usdt = !strcmp(text, "usdt");
-	struct ps_error *error = begin_section(list, find_kind(is_usdt ? "usdt" : "uprobe"));
+	const char *kind = is_usdt ? "usdt" : file ? "uprobe" : "kprobe";
+	struct ps_error *error = begin_section(list, find_kind(kind));
 	struct file_walk walk = { list, pattern, text, file };
-	if (!error)
-		error = ps_probe_walk(file, is_usdt, name, visit_probe, &walk);
+	if (!error && file)
+		error = ps_probe_walk(file, is_usdt, name, list->is_verbose, visit_probe, &walk);
+	else if (!error)
+		error = ps_probe_walk_kernel(name, visit_probe, &walk);
 	end_section(list);
 	return error;
 }
@@ -326,12 +359,14 @@ static struct ps_error *list_probes(struct list *list, size_t *ret)
 		_cleanup_free_ char *text = strdup(pattern->text);
 		struct ps_error *error = text ? list_file(list, pattern, text) : &ps_enomem;
 		if (error)
+			pattern->has_failed = true;
+		if (error)
 			return ps_error_context(error, "%s", pattern->text);
 	}
 	return NULL;
 }
 
-/** Whether @text is SYSTEM:NAME@FILE of a probe. */
+/** Whether @text is SYSTEM:NAME@FILE of a probe, or kprobe:NAME. */
 static bool is_probe_pattern(const char *text)
 {
 	static const char *const systems[] = { "uprobe:", "uretprobe:", "usdt:" };
@@ -339,7 +374,7 @@ static bool is_probe_pattern(const char *text)
 		if (!strncmp(text, systems[i], strlen(systems[i])))
 			return strchr(text, '@');
 	}
-	return false;
+	return !strncmp(text, "kprobe:", 7) || !strncmp(text, "kretprobe:", 10);
 }
 
 /** Tell the patterns that nothing matches; the exit status. */
@@ -351,8 +386,10 @@ static int report_unmatched(struct list *list)
 		_cleanup_free_ char *names = ps_nearest_text(&pattern->nearest);
 		if (pattern->has_matched)
 			continue;
-		ps_log(PS_LOG_ERROR, "%s: no event matches%s", pattern->text, names ? names : "");
 		status = 1;
+		if (pattern->has_failed)
+			continue;
+		ps_log(PS_LOG_ERROR, "%s: no event matches%s", pattern->text, names ? names : "");
 	}
 	return status;
 }
@@ -397,9 +434,11 @@ static const char help[] =
 	"PATTERN is a glob where it has * ? or [, else a part of a name, or a kind: hardware, "
 	"cache,\n"
 	"software, pmu, libpfm4, tracepoint. The functions and the usdt probes of a program or\n"
-	"library: 'uprobe:*parse*@FILE', 'usdt:*@FILE'.\n"
+	"library: 'uprobe:*parse*@FILE', 'usdt:*@FILE'; of the kernel: 'kprobe:*read*'.\n"
 	"\n"
-	"  -v, --verbose   with the fields of tracepoints: name, type as declared, type in Python\n"
+	"  -v, --verbose   with the fields of tracepoints: name, type as declared, type in "
+	"Python;\n"
+	"                  with the arguments of probes that can be had by name\n"
 	"  -h, --help      this help\n";
 
 /** Read the options. False: the command ends here with *@ret_status. */

@@ -107,6 +107,29 @@ static char *available(const struct ps_scope *scope)
 	return text;
 }
 
+static bool list_name(Dwarf_Die *variable, void *argument)
+{
+	struct names *names = argument;
+	struct ps_typed typed = { 0 };
+	char kernel[32];
+	Dwarf_Die declared;
+	if (ps_fetch_locate(names->scope, variable, &typed.fetch) ||
+	    ps_typed_enter(&typed, variable) || !ps_type_of(variable, &declared))
+		return true;
+	// The members of a structure can be had, a float cannot.
+	_cleanup_free_ char *members = typed.is_void ? NULL : ps_typed_members(&typed.type);
+	_cleanup_free_ char *text = ps_type_text(&declared);
+	if (text && (members || !ps_typed_choose(&typed, kernel)))
+		fprintf(names->stream, "%s\t%s\n", dwarf_diename(variable), text);
+	return true;
+}
+
+void ps_arguments_list(const struct ps_scope *scope, FILE *stream)
+{
+	struct names names = { scope, stream, "" };
+	ps_scope_walk(scope, list_name, &names);
+}
+
 static struct ps_error *unavailable(const struct ps_scope *scope, enum ps_error_kind kind,
 				    const char *name, const char *reason)
 {

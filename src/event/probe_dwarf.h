@@ -123,6 +123,9 @@ char *ps_type_text(Dwarf_Die *type);
 struct ps_error *ps_arguments_translate(const struct ps_dwarf *dwarf, const struct ps_scope *scope,
 					const char *args, char **ret);
 
+/** Write "NAME\tTYPE\n" for each parameter and local variable that can be fetched at @scope. */
+void ps_arguments_list(const struct ps_scope *scope, FILE *stream);
+
 /** Whether @args has a name that needs debug information, or $argN. */
 bool ps_arguments_need_translation(const char *args);
 

@@ -45,12 +45,9 @@ bool ps_probe_is_glob(const char *pattern)
 
 typedef char *(*demangle_function)(const char *name, char *buffer, size_t *size, int *status);
 
-/**
- * What C++ calls @name, which the caller frees; NULL: it is no name of C++, or its library is not here. Loaded when
- * first needed: most programs have no C++.
- */
-static char *demangle(const char *name)
+char *ps_probe_demangle(const char *name)
 {
+	// Loaded when first needed: most programs have no C++.
 	static demangle_function function;
 	static bool is_tried;
 	if (strncmp(name, "_Z", 2))
@@ -74,7 +71,7 @@ bool ps_probe_matches(const char *pattern, const char *name)
 {
 	if (matches_one(pattern, name))
 		return true;
-	_cleanup_free_ char *cxx = strncmp(pattern, "_Z", 2) ? demangle(name) : NULL;
+	_cleanup_free_ char *cxx = strncmp(pattern, "_Z", 2) ? ps_probe_demangle(name) : NULL;
 	if (!cxx)
 		return false;
 	if (matches_one(pattern, cxx))

@@ -20,6 +20,9 @@ struct ps_error *ps_probe_places_add(struct ps_probe_places *places,
 /** Whether @pattern has * or ?. */
 bool ps_probe_is_glob(const char *pattern);
 
+/** What C++ calls @name, which the caller frees; NULL: it is no name of C++, or its library is not here. */
+char *ps_probe_demangle(const char *name);
+
 /** Whether @name, or what it is called in C++, is @pattern: exact, without its parameters too, or by glob. */
 bool ps_probe_matches(const char *pattern, const char *name);
 
@@ -28,6 +31,12 @@ struct ps_dwarf;
 /** The places of usdt:PROVIDER:NAME in the file of @dwarf, which has debug information where @has_dwarf. */
 struct ps_error *ps_probe_find_usdt(const struct ps_spec *spec, const struct ps_dwarf *dwarf,
 				    bool has_dwarf, struct ps_probe_places *places);
+
+/** PS_ERROR_UNSUPPORTED where the kernel has no kprobes. */
+struct ps_error *ps_probe_check_kernel(void);
+
+/** The function that a line of kallsyms names: "ffffffff81000000 T name\t[module]"; NULL: it names none. @line is changed. */
+char *ps_kallsyms_function(char *line);
 
 /** The places of kprobe: and kretprobe:. */
 struct ps_error *ps_probe_find_kernel(const struct ps_spec *spec, struct ps_probe_places *places);

@@ -7,7 +7,7 @@
 #include <perfscope/tracepoint.h>
 #include <string.h>
 
-static struct ps_error *check_kprobes(void)
+struct ps_error *ps_probe_check_kernel(void)
 {
 	const char *tracefs;
 	_cleanup_free_ char *path = NULL;
@@ -45,8 +45,7 @@ static struct ps_error *add_symbol(const struct ps_spec *spec, const char *symbo
 	return &ps_enomem;
 }
 
-/** The function that a line of kallsyms names: "ffffffff81000000 T name\t[module]"; NULL: it names none. */
-static char *function_of_line(char *line)
+char *ps_kallsyms_function(char *line)
 {
 	char *save, *type, *name;
 	if (!strtok_r(line, " \n", &save) || !(type = strtok_r(NULL, " \n", &save)) ||
@@ -75,7 +74,7 @@ static struct ps_error *search_kallsyms(const struct ps_spec *spec, FILE *file,
 {
 	char line[1024];
 	while (fgets(line, sizeof(line), file)) {
-		const char *name = function_of_line(line);
+		const char *name = ps_kallsyms_function(line);
 		if (!name)
 			continue;
 		bool is_match = ps_probe_matches(spec->name, name);
@@ -98,7 +97,7 @@ static struct ps_error *search_kallsyms(const struct ps_spec *spec, FILE *file,
 
 struct ps_error *ps_probe_find_kernel(const struct ps_spec *spec, struct ps_probe_places *places)
 {
-	struct ps_error *error = check_kprobes();
+	struct ps_error *error = ps_probe_check_kernel();
 	if (error)
 		return error;
 	_cleanup_fclose_ FILE *file = fopen("/proc/kallsyms", "re");

@@ -335,6 +335,34 @@ class TestList(ProbeTestCase):
         run = self.run_command("list", f"uprobe:*_function@{PROBED}")
         self.assertEqual([run.status, run.lines], [0, ["functions", f"  uprobe:probed_function@{PROBED}"]])
 
+    def test_verbose_shows_the_arguments(self):
+        run = self.run_command("list", "-v", f"usdt:tests:step@{PROBED}")
+        self.assertEqual([run.status, run.lines[:5]], [0, [
+            "usdt probes", f"  usdt:tests:step@{PROBED}", "      arg1                     s32",
+            "      arg2                     u64", "      arg3                     u64"]])
+        program = os.path.join(self.folder, "with-names")
+        subprocess.run(["gcc", "-g", "-O0", "-o", program, os.path.join(os.path.dirname(os.path.abspath(__file__)), "probed.c")],
+                       check=True)
+        run = self.run_command("list", "-v", f"uprobe:probed_f*@{program}")
+        self.assertEqual([run.status, run.lines], [0, [
+            "functions", f"  uprobe:probed_function@{program}", "      n                        int",
+            "      text                     const char *", "      high                     uint64_t"]])
+        run = self.run_command("list", f"uprobe:ns::*@{program}")
+        line = f"  uprobe:_ZN2ns1fEi@{program}"
+        self.assertEqual([run.status, run.lines], [0, ["functions", line.ljust(50 if len(line) < 50 else len(line) + 2) + "ns::f(int)"]])
+
+    def test_functions_of_the_kernel(self):
+        run = self.run_command("list", "kprobe:vfs_rea?")
+        if os.path.exists("/sys/bus/event_source/devices/kprobe"):
+            self.assertEqual([run.status, run.lines], [0, ["functions of the kernel", "  kprobe:vfs_read"]])
+        else:
+            self.assertEqual([run.status, run.lines, run.errors], [1, [], [
+                "perfscope: kprobe:vfs_rea?: this kernel has no kprobes (CONFIG_KPROBE_EVENTS is off)"]])
+
+    def test_a_file_that_is_not_there_is_told_once(self):
+        run = self.run_command("list", "uprobe:f@/nowhere")
+        self.assertEqual([run.status, run.errors], [1, ["perfscope: uprobe:f@/nowhere: /nowhere: No such file or directory"]])
+
     def test_nothing_that_matches_is_an_error(self):
         run = self.run_command("list", f"usdt:none:*@{PROBED}")
         self.assertEqual([run.status, run.lines, run.errors], [1, [], [f"perfscope: usdt:none:*@{PROBED}: no event matches"]])

@@ -18,13 +18,39 @@ FIELD = re.compile(r"(?:\(\s*(?:unsigned |signed )?[a-z_0-9 ]+[ *]*\)\s*|\()*(?:
 BITS = {"hh": 8, "h": 16, None: 32}
 
 
+def sweep():
+    """Remove the instances of tests that were killed: their rings hold memory, and their events stay enabled."""
+    folder = f"{TRACEFS}/instances"
+    for name in os.listdir(folder):
+        match = re.fullmatch(r"perfscope_[a-z_]+_([0-9]+)_([0-9]+)", name)
+        if match and start_time(match[1]) != int(match[2]):
+            Instance.at(os.path.join(folder, name)).__exit__()
+
+
+def start_time(pid):
+    """When the process began, in ticks after boot; None: it is gone. A number alone may be of another process by now."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return int(file.read().rpartition(")")[2].split()[19])
+    except OSError:
+        return None
+
+
 class Instance:
     """A trace instance, removed on every way out: `with Instance("name") as instance:`"""
 
     def __init__(self, name):
-        self.path = f"{TRACEFS}/instances/perfscope_{name}_{os.getpid()}"
+        self.path = f"{TRACEFS}/instances/perfscope_{name}_{os.getpid()}_{start_time(os.getpid())}"
+
+    @classmethod
+    def at(cls, path):
+        """The one at @path, made by another process."""
+        instance = cls("")
+        instance.path = path
+        return instance
 
     def __enter__(self):
+        sweep()
         os.mkdir(self.path)
         try:
             # The clock that events have by default; addresses as they are in records.

@@ -202,6 +202,9 @@ static struct ps_error *refusal(int os_errno, const char *tracefs, const struct 
 				const struct ps_probe_place *place, const char *event,
 				const char *definition)
 {
+	if (os_errno == E2BIG)
+		return ps_error_format(PS_ERROR_USAGE, "%s: the kernel takes up to 128 arguments",
+				       spec->text);
 	if (os_errno != EINVAL && os_errno != ENOENT && os_errno != EILSEQ)
 		return ps_error_os(os_errno, "%s: the kernel refuses the probe", spec->text);
 	char reason[256];
@@ -261,11 +264,31 @@ static void close_events(void)
 	}
 }
 
+static void end_of_process(int signal_number)
+{
+	ps_probe_remove_all();
+	raise(signal_number); // its default again, with a core file where there is one
+}
+
+/** Remove the probes also where a signal ends the process that nobody else handles. */
+static void watch_signals(void)
+{
+	static const int numbers[] = { SIGQUIT, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL };
+	struct sigaction now,
+		wanted = { .sa_handler = end_of_process, .sa_flags = SA_RESETHAND | SA_NODEFER };
+	for (size_t i = 0; i < PS_ARRAY_SIZE(numbers); i++) {
+		if (!sigaction(numbers[i], NULL, &now) && now.sa_handler == SIG_DFL)
+			sigaction(numbers[i], &wanted, NULL);
+	}
+}
+
 static void add_to_list(struct ps_probe *probe)
 {
 	static bool is_watching;
-	if (!is_watching)
+	if (!is_watching) {
 		atexit(ps_probe_remove_all);
+		watch_signals();
+	}
 	is_watching = true;
 	owner = getpid();
 	probe->next = first;

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -29,6 +30,15 @@ def probes_of(pid):
     """The names in uprobe_events that the perfscope of this process made."""
     with open(EVENTS_FILE, encoding="utf-8") as file:
         return [line.split()[0] for line in file if f":perfscope_{pid}_" in line]
+
+
+def write_events(line):
+    """Python's own appending seeks to the end, which tracefs refuses."""
+    fd = os.open(EVENTS_FILE, os.O_WRONLY | os.O_APPEND)
+    try:
+        os.write(fd, line.encode())
+    finally:
+        os.close(fd)
 
 
 def address_of(function, program=PROBED):
@@ -225,6 +235,47 @@ class TestErrors(ProbeTestCase):
         self.assert_refused(event, 2, f"perfscope: {event}: the kernel refuses the probe: Invalid register name", "    n=%dix",
                             "      ^")
 
+    def test_more_wrong_arguments(self):
+        for args, reason, column in [
+                ("common_pid=%di", "This argument name is already used", 0),
+                ("a=%di a=%si", "This argument name is already used", 6),
+                ("a2345678901234567890123456789012345=%di", "Argument name is too long", 0),
+                ("n=%di:s33", "Unknown type is specified", 6),
+                ("n=+0(%di", "Dereference brace is not closed", None),
+                ("n=%di:string", None, None)]:
+            event = f"uprobe:steps@{PROBED} {args}"
+            with self.subTest(args[:40]):
+                run = self.run_command(*self.script_arguments(NOTHING, event, [], ["--run", PROBED, 1]))
+                self.assertEqual([run.status, run.stdout], [2, ""])
+                start = f"perfscope: {event}: the kernel refuses the probe: "
+                self.assertEqual(run.errors[0][:len(start)], start)
+                if reason:
+                    self.assertEqual(run.errors[0], start + reason)
+                if column is not None:
+                    self.assertEqual(run.errors[1:], ["    " + args, "    " + " " * column + "^"])
+
+    def test_as_many_arguments_as_the_kernel_takes(self):
+        event = f"uprobe:steps@{PROBED} " + " ".join(f"a{i}=%di" for i in range(129))
+        self.assert_refused(event, 2, f"perfscope: {event}: the kernel takes up to 128 arguments")
+        result = self.run_probed(f"uprobe:steps@{PROBED} " + " ".join(f"a{i}=%di:s32" for i in range(128)), nr=2)
+        self.assertEqual([set(fields.values()) for _, fields in result["seen"]], [{0}, {1}])
+
+    def test_files_that_are_none(self):
+        self.write("empty", "")
+        for file, reason in [("nothing", "No such file or directory"), ("empty", "not an ELF program or library of this machine"),
+                             (".", "not an ELF program or library of this machine")]:
+            path = os.path.join(self.folder, file)
+            event = f"uprobe:f@{path}"
+            self.assert_refused(event, 1, f"perfscope: {event}: {path}: {reason}")
+
+    def test_offsets_and_addresses_beyond(self):
+        event = f"uprobe:steps+5000@{PROBED}"
+        run = self.run_command(*self.script_arguments(NOTHING, event, [], ["--run", PROBED, 1]))
+        self.assertEqual(run.status, 2)
+        self.assertRegex(run.errors[0], rf"^perfscope: {re.escape(event)}: steps: \+5000 lies beyond its end: it has [0-9]+ bytes$")
+        event = f"uprobe:0x10@{PROBED}"
+        self.assert_refused(event, 1, f"perfscope: {event}: {PROBED} has no code at 0x10 (the address is that of nm and objdump)")
+
     def test_a_stripped_program_says_so(self):
         program = os.path.join(self.folder, "stripped")
         subprocess.run(["strip", "-o", program, PROBED], check=True)
@@ -277,15 +328,21 @@ class TestNothingStays(ProbeTestCase):
         return probes_of(process.pid)
 
     def test_signals(self):
-        for number in signal.SIGINT, signal.SIGTERM:
+        for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT:
             observer = self.start()
-            self.assertEqual(observer.stop(number).status, 0)
+            status = observer.stop(number).status
+            if number in (signal.SIGINT, signal.SIGTERM):
+                self.assertEqual(status, 0)
             self.assertEqual(probes_of(observer.pid), [])
 
     def test_ends_of_the_program_and_of_the_script(self):
         self.assertEqual(self.run_to_end(NOTHING, args=["--run", PROBED, "3"]), [])
         self.assertEqual(self.run_to_end("import sys\ndef __init__(): sys.exit(3)\n"), [])
         self.assertEqual(self.run_to_end("def __init__(): 1/0\n", "--on-error=stop"), [])
+        self.assertEqual(self.run_to_end("def __init__(): 1/0\n", args=["--run", PROBED, "1"]), [])
+        self.assertEqual(self.run_to_end("import os\ndef __sample__(event): os.abort()\n", args=["--run", PROBED, "1"]), [])
+        self.assertEqual(self.run_to_end("def __sample__(event): raise SystemExit(3)\n", args=["--run", PROBED, "1"]), [])
+        self.assertEqual(self.run_to_end(NOTHING, args=["--run", "/nonexistent"]), [])
         self.assertEqual(self.run_to_end("this is no Python\n"), [])
         self.assertEqual(self.run_to_end(NOTHING, "--help"), [])
         self.assertEqual(self.run_to_end(NOTHING, "--user", "nobody", "--duration", "0.1"), [])
@@ -314,6 +371,28 @@ class TestNothingStays(ProbeTestCase):
         self.assertEqual(self.run_to_end(NOTHING, args=["--run", PROBED, "1"]), [])
         self.assertEqual([len(probes_of(killed.pid)), len(probes_of(other.pid))], [0, 3])
         other.stop()
+
+    def test_what_belongs_to_who_runs_stays(self):
+        with open(f"/proc/{os.getpid()}/stat", encoding="utf-8") as file:
+            start = int(file.read().rpartition(")")[2].split()[19])
+        ns = os.stat("/proc/self/ns/pid").st_ino
+        groups = {f"perfscope_{os.getpid()}_{start}_{ns}": True,  # of this process
+                  f"perfscope_{os.getpid()}_{start + 1}_{ns}": False,  # of an earlier one of this number
+                  f"perfscope_{os.getpid()}_{start + 1}_{ns + 1}": True,  # of another namespace: it cannot be known
+                  f"perfscopes_{os.getpid()}": True}
+        for group in groups:
+            write_events(f"p:{group}/e {PROBED}:{address_of('steps'):#x}\n")
+            self.addCleanup(self.remove, group)
+        self.run_to_end(NOTHING, args=["--run", PROBED, "1"])
+        with open(EVENTS_FILE, encoding="utf-8") as file:
+            text = file.read()
+        self.assertEqual({group: f":{group}/e" in text for group in groups}, groups)
+
+    def remove(self, group):
+        try:
+            write_events(f"-:{group}/e\n")
+        except FileNotFoundError:
+            pass  # the sweep was here
 
     def test_runs_at_once_do_not_disturb_each_other(self):
         first, second = self.start(), self.start()

@@ -17,6 +17,7 @@
 struct operand {
 	char fetch[MAX_OPERAND]; // "": the kernel cannot
 	char type[8];		 // "s32"
+	bool is_float;
 };
 
 /** The kernel's name of the x86 register @name: "edi", "dil" and "rdi" are "di". */
@@ -133,6 +134,7 @@ static struct operand read_operand(const char *text, size_t length, unsigned int
 {
 	struct operand operand = { .type = "u64" };
 	const char *at = memchr(text, '@', length);
+	operand.is_float = at && at[-1] == 'f';
 	if (at && !read_type(text, operand.type))
 		return operand;
 	const char *body = at ? at + 1 : text;
@@ -188,10 +190,12 @@ static struct ps_error *write_wanted(const char *wanted, const struct operand *o
 			return ps_error_format(PS_ERROR_USAGE,
 					       "there is no $arg%zu: the probe has %zu argument%s",
 					       number, nr, nr == 1 ? "" : "s");
-		if (!*operands[number - 1].fetch)
-			return ps_error_format(PS_ERROR_UNSUPPORTED,
-					       "$arg%zu lies where the kernel cannot fetch it",
-					       number);
+		const struct operand *operand = &operands[number - 1];
+		if (!*operand->fetch)
+			return ps_error_format(PS_ERROR_UNSUPPORTED, "$arg%zu %s", number,
+					       operand->is_float
+						       ? "is a float, which the kernel cannot show"
+						       : "lies where the kernel cannot fetch it");
 		fputs(operands[number - 1].fetch, stream);
 		at = end;
 	}

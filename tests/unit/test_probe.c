@@ -51,7 +51,9 @@ TEST(probe, own_arguments_of_a_usdt_probe_name_its_operands)
 	ASSERT_ERROR(ps_usdt_arguments(args, "$arg4", EM_X86_64, &text), PS_ERROR_USAGE,
 		     "there is no $arg4: the probe has 3 arguments");
 	ASSERT_ERROR(ps_usdt_arguments(args, "$arg3", EM_X86_64, &text), PS_ERROR_UNSUPPORTED,
-		     "$arg3 lies where the kernel cannot fetch it");
+		     "$arg3 is a float, which the kernel cannot show");
+	ASSERT_ERROR(ps_usdt_arguments("8@(%rax,%rbx,4)", "$arg1", EM_X86_64, &text),
+		     PS_ERROR_UNSUPPORTED, "$arg1 lies where the kernel cannot fetch it");
 }
 
 TEST(probe, a_group_of_ours_names_its_process)
@@ -91,6 +93,27 @@ TEST(probe, definitions_are_what_tracefs_takes)
 	assert_definition("kretprobe", place, "r:g/e vfs_read+4\n");
 	place = (struct ps_probe_place){ .offset = 0xffffffff81000000 };
 	assert_definition("kprobe", place, "p:g/e 0xffffffff81000000\n");
+}
+
+TEST(probe, arguments_of_the_kernel_are_written_as_they_are)
+{
+	// Names are the kernel's matter: it knows its own variables by BTF, and $argN by the calling convention.
+	static const struct {
+		char *system, *args;
+		const char *expected;
+	} cases[] = {
+		{ "kprobe", "count=%dx:u64 name=+0(+8(%si)):string",
+		  "p:g/e vfs_read+0 count=%dx:u64 name=+0(+8(%si)):string\n" },
+		{ "kprobe", "n=$arg3:u64 count", "p:g/e vfs_read+0 n=$arg3:u64 count\n" },
+		{ "kprobe", "path=+u0(%x1):ustring n=%x2:s32",
+		  "p:g/e vfs_read+0 path=+u0(%x1):ustring n=%x2:s32\n" },
+		{ "kretprobe", "ret=$retval:s64 $comm",
+		  "r:g/e vfs_read+0 ret=$retval:s64 $comm\n" },
+	};
+	for (size_t i = 0; i < PS_ARRAY_SIZE(cases); i++) {
+		struct ps_probe_place place = { .symbol = "vfs_read", .args = cases[i].args };
+		assert_definition(cases[i].system, place, cases[i].expected);
+	}
 }
 
 TEST(probe, a_name_of_cxx_matches_mangled_and_demangled)

@@ -42,6 +42,8 @@ struct ps_attr_context {
 	const struct ps_target *target;
 	uint32_t watermark_bytes;
 	bool has_lost_count;
+	bool has_build_id; // attr.build_id is there (Linux 5.12)
+	bool has_ksymbol;  // attr.ksymbol is there (Linux 5.1)
 };
 
 /** @attr, all bits of the session set, of an event that leads its group or is alone (@is_leader), or follows. */
@@ -53,7 +55,7 @@ bool ps_attr_is_kernel_only(const struct perf_event_attr *attr);
 
 /**
  * The attr of the session's own event, which owns the rings and tells of names, births and deaths (@want_tasks), and
- * of what is mapped (@want_maps).
+ * of what is mapped and of functions that the kernel makes (@want_maps), as far as this kernel can.
  */
 struct perf_event_attr ps_attr_side_band(bool want_tasks, bool want_maps,
 					 const struct ps_attr_context *context);

@@ -139,20 +139,29 @@ static struct ps_error *open_rings(struct ps_session *session)
 
 // Session
 
-/** Whether the kernel counts for each event what found no room: PERF_FORMAT_LOST, Linux 6.0. */
-static bool probe_lost_count(void)
+/** Whether the kernel knows what is asked for in @attr, of an event that counts nothing. */
+static bool probe_attr(struct perf_event_attr attr)
 {
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_DUMMY,
-		.read_format = PERF_FORMAT_LOST,
-		.disabled = 1,
-		.exclude_kernel = 1,
-	};
+	attr.type = PERF_TYPE_SOFTWARE;
+	attr.size = sizeof(attr);
+	attr.config = PERF_COUNT_SW_DUMMY;
+	attr.disabled = 1;
+	attr.exclude_kernel = 1;
 	_cleanup_close_ int fd =
 		syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	return fd >= 0;
+}
+
+/** Find out what not all kernels have. */
+static void probe_kernel(struct ps_session *session)
+{
+	struct ps_attr_context *context = &ps_opened_of(session)->context;
+	context->has_lost_count =
+		probe_attr((struct perf_event_attr){ .read_format = PERF_FORMAT_LOST });
+	context->has_build_id =
+		probe_attr((struct perf_event_attr){ .mmap = 1, .mmap2 = 1, .build_id = 1 });
+	context->has_ksymbol = probe_attr((struct perf_event_attr){ .ksymbol = 1 });
+	session->has_lost_count = context->has_lost_count;
 }
 
 static bool has_sampling(const struct ps_source_list *sources)
@@ -233,7 +242,7 @@ static struct ps_error *open_all(struct ps_session *session, const struct ps_tar
 	error = allocate(session, options, target);
 	if (error)
 		return error;
-	session->has_lost_count = opened->context.has_lost_count = probe_lost_count();
+	probe_kernel(session);
 	// The rings of threads are kept also where nothing is sampled: they tell the end of the threads.
 	if (opened->is_threads || opened->want_tasks || has_sampling(session->sources))
 		error = open_rings(session);

@@ -32,6 +32,7 @@ struct ps_frame {
 	const char *line; // "file.c:12", or NULL
 	bool is_kernel;
 	bool is_inlined; // into the frame behind it
+	bool may_change; // not to be kept: a perf map or a module may name it otherwise later
 };
 
 struct ps_symbol_options {
@@ -62,6 +63,12 @@ size_t ps_symbolize(struct ps_symbolizer *symbolizer, pid_t pid, uint64_t addres
  * PS_ERROR_PERMISSION: the kernel hides its addresses (kptr_restrict); kernel frames then have no symbol.
  */
 struct ps_error *ps_symbolizer_load_kernel(struct ps_symbolizer *symbolizer);
+
+/** Follow a KSYMBOL record, which tells of a function that the kernel made or removed; others are passed over. */
+void ps_symbolizer_follow(struct ps_symbolizer *symbolizer, const struct perf_event_header *header);
+
+/** A number that is another one after each change of what records told of the kernel's @address; 0: nothing yet. */
+uint64_t ps_symbolizer_kernel_generation(const struct ps_symbolizer *symbolizer, uint64_t address);
 
 /** The registers and the piece of stack of a sample of a user's thread. */
 struct ps_user_state {

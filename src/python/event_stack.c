@@ -41,8 +41,9 @@ static PyObject *make_frame(const struct ps_frame *frame)
 	return_ptr(dict);
 }
 
-/** The frames of @address, made new. */
-static PyObject *make_frames(const struct stack *stack, uint64_t address, unsigned int flags)
+/** The frames of @address, made new. *@ret_may_change: they are not to be kept. */
+static PyObject *make_frames(const struct stack *stack, uint64_t address, unsigned int flags,
+			     bool *ret_may_change)
 {
 	struct ps_frame frames[MAX_FRAMES] = {
 		{ .address = address, .is_kernel = flags & PS_ADDRESS_KERNEL },
@@ -51,6 +52,7 @@ static PyObject *make_frames(const struct stack *stack, uint64_t address, unsign
 	if (stack->lookup && stack->lookup->symbolizer)
 		nr = ps_symbolize(stack->lookup->symbolizer, stack->pid, address,
 				  (enum ps_address_flags)flags, frames, MAX_FRAMES);
+	*ret_may_change = frames[0].may_change;
 	_cleanup_pydecref_ PyObject *list = PyList_New(0);
 	for (size_t i = 0; list && i < nr; i++) {
 		_cleanup_pydecref_ PyObject *frame = make_frame(&frames[i]);
@@ -69,20 +71,30 @@ static struct ps_stack_frames *find_place(struct ps_module_state *state, uint64_
 	return state->stack_frames ? &state->stack_frames[hash % PS_NR_STACK_FRAMES] : NULL;
 }
 
-/** The frames of @address: those of last time where nothing was mapped anew. New reference. */
+/** Another number where @address may mean something else than it did. */
+static uint64_t generation_of(const struct stack *stack, uint64_t address, unsigned int flags)
+{
+	const struct ps_lookup *lookup = stack->lookup;
+	if (flags & PS_ADDRESS_KERNEL)
+		return lookup && lookup->symbolizer
+			       ? ps_symbolizer_kernel_generation(lookup->symbolizer, address)
+			       : 0;
+	return lookup && lookup->maps ? ps_maps_generation(lookup->maps, stack->pid) : 0;
+}
+
+/** The frames of @address: those of last time where nothing changed there. New reference. */
 static PyObject *find_frames(const struct stack *stack, uint64_t address, unsigned int flags)
 {
-	uint64_t generation = 0;
-	if (!(flags & PS_ADDRESS_KERNEL) && stack->lookup && stack->lookup->maps)
-		generation = ps_maps_generation(stack->lookup->maps, stack->pid);
+	uint64_t generation = generation_of(stack, address, flags);
 	struct ps_stack_frames *place = find_place(stack->state, address);
 	if (place && place->frames && place->address == address &&
 	    place->generation == generation && place->flags == flags) {
 		Py_INCREF(place->frames);
 		return place->frames;
 	}
-	PyObject *frames = make_frames(stack, address, flags);
-	if (!frames || !place)
+	bool may_change;
+	PyObject *frames = make_frames(stack, address, flags, &may_change);
+	if (!frames || !place || may_change)
 		return frames;
 	PyObject *before = place->frames;
 	Py_INCREF(frames);

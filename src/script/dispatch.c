@@ -236,6 +236,8 @@ static void take_other(struct ps_dispatch *dispatch, const struct ps_record *rec
 		ps_tasks_follow(dispatch->lookup.tasks, record->header, record->time_ns);
 	if (dispatch->lookup.maps)
 		ps_maps_follow(dispatch->lookup.maps, record->header, record->time_ns);
+	if (dispatch->lookup.symbolizer)
+		ps_symbolizer_follow(dispatch->lookup.symbolizer, record->header);
 }
 
 static void log_record(const struct ps_record *record)

@@ -18,7 +18,7 @@ struct cached {
 	struct ps_frame *frames; // owned; NULL: free
 	uint32_t nr_frames;
 	uint32_t used_at;
-	uint64_t version; // of the perf map that it is from; 0: of none
+	uint64_t version; // of the perf map, or of what records told of the kernel; 0: of none
 };
 
 struct cache {

@@ -4,10 +4,15 @@
 
 #include <libelf.h>
 #include <string.h>
+#include <time.h>
 
 // Owners of places: files have their id, the memory of processes theirs and this bit.
 #define OWNER_KERNEL 0
 #define OWNER_PROCESS (UINT64_C(1) << 63)
+
+// The kernel's symbols, a tenth of a second's work, are read again so many times as long after.
+#define KERNEL_PAUSE 50
+#define KERNEL_MIN_PAUSE_MS 1000
 
 /** An address that is asked for. */
 struct query {
@@ -16,6 +21,13 @@ struct query {
 	bool is_return;
 	const struct ps_map *map; // NULL: none, or of the kernel
 };
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return now.tv_sec * UINT64_C(1000) + now.tv_nsec / 1000000;
+}
 
 /** The address of the instruction: that of a call lies before where it returns to. */
 static uint64_t lookup_address(const struct query *query)
@@ -47,32 +59,99 @@ static size_t give_cached(const struct query *query, const struct cached *cached
 
 /* The kernel. */
 
+/** A function that a record told of; false: none did of this address. */
+static bool find_ksymbol(struct ps_symbolizer *symbolizer, const struct query *query,
+			 struct ps_frame *ret)
+{
+	const struct ksymbol *symbol = ksymbols_find(&symbolizer->ksymbols, lookup_address(query));
+	if (!symbol)
+		return false;
+	ret->symbol = symbol->name ? strings_keep(&symbolizer->strings, symbol->name) : NULL;
+	ret->offset = symbol->name ? query->address - symbol->start : 0;
+	ret->dso = strings_keep(&symbolizer->strings, symbol->dso);
+	return true;
+}
+
+static bool find_kallsym(struct ps_symbolizer *symbolizer, const struct query *query,
+			 uint64_t *start, struct ps_frame *ret)
+{
+	return kernel_symbol_find(&symbolizer->kernel, &symbolizer->strings, lookup_address(query),
+				  &ret->symbol, start, &ret->dso);
+}
+
+/** No record tells of a module that comes: look for one, but spend little on it. False: it is too early. */
+static bool read_kernel_again(struct ps_symbolizer *symbolizer)
+{
+	if (!symbolizer->kernel.nr || now_ms() < symbolizer->kernel_next_ms)
+		return false;
+	ps_error_destroy(ps_symbolizer_load_kernel(symbolizer));
+	return true;
+}
+
+static void find_in_kernel(struct ps_symbolizer *symbolizer, const struct query *query,
+			   struct ps_frame *ret)
+{
+	if (find_ksymbol(symbolizer, query, ret))
+		return;
+	if (!symbolizer->is_kernel_read)
+		ps_error_destroy(ps_symbolizer_load_kernel(symbolizer));
+	uint64_t start = query->address;
+	if (find_kallsym(symbolizer, query, &start, ret) ||
+	    (read_kernel_again(symbolizer) && find_kallsym(symbolizer, query, &start, ret))) {
+		ret->offset = query->address - start;
+		return;
+	}
+	ret->dso = strings_keep(&symbolizer->strings, "[kernel.kallsyms]");
+	ret->may_change = true;
+}
+
 static size_t symbolize_kernel(struct ps_symbolizer *symbolizer, const struct query *query,
 			       struct ps_frame *frames, size_t max)
 {
 	struct place place = place_of(query, OWNER_KERNEL, query->address);
-	const struct cached *cached = cache_find(&symbolizer->cache, &place);
-	if (PS_LIKELY(cached))
+	struct cached *cached = cache_find(&symbolizer->cache, &place);
+	uint64_t version = ps_symbolizer_kernel_generation(symbolizer, lookup_address(query));
+	if (PS_LIKELY(cached && cached->version == version))
 		return give_cached(query, cached, frames, max);
-	if (!symbolizer->is_kernel_read)
-		ps_error_destroy(ps_symbolizer_load_kernel(symbolizer));
+	if (cached)
+		cache_drop(&symbolizer->cache, cached);
 	struct ps_frame frame = { .is_kernel = true };
-	uint64_t start = query->address;
-	if (!kernel_symbol_find(&symbolizer->kernel, &symbolizer->strings, lookup_address(query),
-				&frame.symbol, &start, &frame.dso))
-		frame.dso = strings_keep(&symbolizer->strings, "[kernel.kallsyms]");
-	frame.offset = query->address - start;
-	cache_put(&symbolizer->cache, &place, &frame, 1);
+	find_in_kernel(symbolizer, query, &frame);
+	cached = frame.may_change ? NULL : cache_put(&symbolizer->cache, &place, &frame, 1);
+	if (cached)
+		cached->version = version;
 	return give(query, &frame, 1, frames, max);
+}
+
+void ps_symbolizer_follow(struct ps_symbolizer *symbolizer, const struct perf_event_header *header)
+{
+	ksymbols_follow(&symbolizer->ksymbols, header);
+}
+
+uint64_t ps_symbolizer_kernel_generation(const struct ps_symbolizer *symbolizer, uint64_t address)
+{
+	return ksymbols_generation(&symbolizer->ksymbols, address);
 }
 
 struct ps_error *ps_symbolizer_load_kernel(struct ps_symbolizer *symbolizer)
 {
 	const char *path = symbolizer->kallsyms;
-	// Once: what is hidden now stays so, and looking costs a tenth of a second.
+	uint64_t start_ms = now_ms();
+	struct symtab table = {};
+	// What is hidden now stays so.
 	symbolizer->is_kernel_read = true;
+	struct ps_error *error = kernel_symbols_read(path ? path : "/proc/kallsyms", &table);
+	uint64_t end_ms = now_ms(), pause_ms = KERNEL_PAUSE * (end_ms - start_ms);
+	symbolizer->kernel_next_ms =
+		end_ms + (pause_ms > KERNEL_MIN_PAUSE_MS ? pause_ms : KERNEL_MIN_PAUSE_MS);
+	if (error) {
+		// What was read as another user still holds.
+		symtab_deinit(&table);
+		return error;
+	}
 	symtab_deinit(&symbolizer->kernel);
-	return kernel_symbols_read(path ? path : "/proc/kallsyms", &symbolizer->kernel);
+	symbolizer->kernel = table;
+	return NULL;
 }
 
 /* Memory without a file. */
@@ -80,6 +159,7 @@ struct ps_error *ps_symbolizer_load_kernel(struct ps_symbolizer *symbolizer)
 static void find_in_perf_map(struct ps_symbolizer *symbolizer, const struct query *query,
 			     const struct jit *jit, struct ps_frame *ret)
 {
+	ret->may_change = true;
 	const struct symbol *symbol = symtab_find_latest(&jit->map.table, lookup_address(query));
 	if (!symbol) {
 		ret->dso = strings_keep(&symbolizer->strings, query->map->file->path);
@@ -216,6 +296,7 @@ void ps_symbolizer_destroy(struct ps_symbolizer *symbolizer)
 	jits_deinit(&symbolizer->jits);
 	cache_deinit(&symbolizer->cache);
 	symtab_deinit(&symbolizer->kernel);
+	ksymbols_deinit(&symbolizer->ksymbols);
 	strings_deinit(&symbolizer->strings);
 	free(symbolizer->kallsyms);
 	free(symbolizer->debug_folder);

@@ -8,6 +8,7 @@
 #include "cache.h"
 #include "dso.h"
 #include "jit.h"
+#include "ksymbols.h"
 #include "strings.h"
 #include "symtab.h"
 
@@ -20,7 +21,9 @@ struct ps_symbolizer {
 	struct dsos dsos;
 	struct jits jits;
 	struct symtab kernel;
+	struct ksymbols ksymbols;
 	bool is_kernel_read;
+	uint64_t kernel_next_ms; // when it may be read again
 	char *kallsyms, *debug_folder;
 	struct unwinder *unwinder; // NULL until the first stack
 };

@@ -4,11 +4,13 @@
 import json
 import os
 import subprocess
+import time
 import unittest
 
-from livetest import LiveTestCase, skip_unless_tracepoints
+from livetest import TRACEFS, LiveTestCase, skip_unless_tracepoints
 
-SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "stack_depth.c")
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+SOURCE = os.path.join(FOLDER, "stack_depth.c")
 GETPPID = "syscalls:sys_enter_getppid"
 
 COUNT_STACKS = """
@@ -131,6 +133,27 @@ def end():
         self.assertRegex(run.lines[3], r" middle\+0x")
         self.assertEqual(len([line for line in run.lines if f"{GETPPID}:" in line]), 2)
         self.assertIn(f"{GETPPID}:", run.lines[-1])
+
+    def test_bpf_programs_have_names_from_their_start_to_their_end(self):
+        if not os.path.exists(os.path.join(TRACEFS, "events/bpf_trace/bpf_trace_printk")):
+            self.skipTest("this kernel has no bpf_trace:bpf_trace_printk")
+        program = os.path.join(self.folder, "bpf_program")
+        subprocess.run(["gcc", "-o", program, os.path.join(FOLDER, "bpf_program.c")], check=True)
+        source = """
+import json
+names = []
+def __sample__(event):
+    names.append([[frame["symbol"].split("_")[-1], frame["offset"] > 0, frame["kernel"]] for frame in event._callchain
+                  if frame["dso"] == "[bpf]"])
+def __exit__():
+    print(json.dumps(names))
+"""
+        observer = self.start_script(source, "bpf_trace:bpf_trace_printk", "-g")
+        subprocess.run([program, "first", "2"], check=True)
+        time.sleep(0.5)  # the list of the kernel's symbols is read at the first stack
+        subprocess.run([program, "second", "1"], check=True)
+        self.assertEqual(observer.stop().json, [[[["first", True, True]], [["first", True, True]],
+                                                 [["second", True, True]]]])
 
     def test_last_branches_need_a_pmu(self):
         run = self.run_command("python", "--call-graph=lbr", "-e", "cpu-clock/freq=99/", "--duration", "0.1",

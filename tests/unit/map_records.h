@@ -46,8 +46,8 @@ static struct mmap2 mmap2(pid_t pid, uint64_t address, uint64_t size, uint64_t o
 	return record;
 }
 
-static void follow_mmap2(struct ps_maps *maps, pid_t pid, uint64_t address, uint64_t size,
-			 uint64_t offset, const char *name)
+static inline void follow_mmap2(struct ps_maps *maps, pid_t pid, uint64_t address, uint64_t size,
+				uint64_t offset, const char *name)
 {
 	struct mmap2 record = mmap2(pid, address, size, offset, name);
 	ps_maps_follow(maps, &record.header, 0);

@@ -45,7 +45,7 @@ static const char *path_of(const char *name)
 	return path;
 }
 
-static void write_file(const char *name, const char *text)
+static inline void write_file(const char *name, const char *text)
 {
 	run("true");
 	FILE *file = fopen(path_of(name), "w");
@@ -55,7 +55,7 @@ static void write_file(const char *name, const char *text)
 }
 
 /** The address that nm tells of @symbol in the file @name. */
-static uint64_t nm(const char *name, const char *symbol)
+static inline uint64_t nm(const char *name, const char *symbol)
 {
 	char command[PATH_MAX + 256], line[512], found[400];
 	snprintf(command, sizeof(command), "nm %s 2>/dev/null; nm -D %s", path_of(name),

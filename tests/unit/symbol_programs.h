@@ -14,7 +14,7 @@
 #include <perfscope/symbol.h>
 
 /** Map the code of the file @name into @pid as a loader would at @base, told by records; 0: where it wants to be. */
-static void load_at(struct ps_maps *maps, pid_t pid, const char *name, uint64_t base)
+static inline void load_at(struct ps_maps *maps, pid_t pid, const char *name, uint64_t base)
 {
 	Elf64_Ehdr file;
 	Elf64_Phdr headers[32];
@@ -45,7 +45,7 @@ struct view {
 	struct ps_symbolizer *symbolizer;
 };
 
-static struct view view_of(bool has_lines)
+static inline struct view view_of(bool has_lines)
 {
 	struct view view;
 	char debug[256];
@@ -57,14 +57,15 @@ static struct view view_of(bool has_lines)
 	return view;
 }
 
-static void view_end(struct view *view)
+static inline void view_end(struct view *view)
 {
 	ps_symbolizer_destroy(view->symbolizer);
 	ps_maps_destroy(view->maps);
 }
 
 /** "symbol+offset file.c:12" of each frame, by '<'; the last path component of the file in front: "prog!". */
-static const char *show(struct view *view, pid_t pid, uint64_t address, enum ps_address_flags flags)
+static inline const char *show(struct view *view, pid_t pid, uint64_t address,
+			       enum ps_address_flags flags)
 {
 	static char text[8192];
 	struct ps_frame frames[PS_SYMBOL_MAX_INLINED];

@@ -487,52 +487,6 @@ TEST(symbol, a_kernel_symbol_is_what_kallsyms_says)
 	view_end(&view);
 }
 
-static struct view view_of_kernel(const char *symbols)
-{
-	write_file("kallsyms", symbols);
-	struct ps_symbol_options options = { .kallsyms = path_of("kallsyms") };
-	struct view view;
-	ASSERT_OK(ps_maps_create(&view.maps));
-	ASSERT_OK(ps_symbolizer_create(view.maps, &options, &view.symbolizer));
-	return view;
-}
-
-TEST(symbol, kernel_symbols_of_one_address_modules_and_gaps)
-{
-	struct view view = view_of_kernel("ffffffff81000000 t local_name_that_is_long\n"
-					  "ffffffff81000000 T __underscored\n"
-					  "ffffffff81000000 T longer_than_the_last\n"
-					  "ffffffff81000000 T global\n"
-					  "ffffffff81000100 t second\n"
-					  "ffffffff81000200 D data\n"
-					  "ffffffff81000300 D more_data\n"
-					  "ffffffffc0000000 t init\t[ext4]\n"
-					  "ffffffffc0001000 t prog_1\t[bpf]\n");
-	ASSERT_STR_EQ(show(&view, 1, 0xffffffff81000000, PS_ADDRESS_KERNEL),
-		      "[kernel.kallsyms]!global+0");
-	ASSERT_STR_EQ(show(&view, 1, 0xffffffff81000100, PS_ADDRESS_KERNEL | PS_ADDRESS_RETURN),
-		      "[kernel.kallsyms]!global+100");
-	ASSERT_STR_EQ(show(&view, 1, 0xffffffff810001ff, PS_ADDRESS_KERNEL),
-		      "[kernel.kallsyms]!second+ff");
-	ASSERT_STR_EQ(show(&view, 1, 0xffffffff81000300, PS_ADDRESS_KERNEL),
-		      "[kernel.kallsyms]!?+0");
-	ASSERT_STR_EQ(show(&view, 1, 0xffffffffc0000fff, PS_ADDRESS_KERNEL), "[ext4]!init+fff");
-	ASSERT_STR_EQ(show(&view, 1, 0xffffffffc0001001, PS_ADDRESS_KERNEL), "[bpf]!prog_1+1");
-	ASSERT_STR_EQ(show(&view, 1, 0xffffffffff001001, PS_ADDRESS_KERNEL),
-		      "[kernel.kallsyms]!?+0");
-	view_end(&view);
-}
-
-TEST(symbol, a_kernel_that_hides_its_addresses_has_no_symbols)
-{
-	struct view view = view_of_kernel("0000000000000000 T global\n0000000000000000 t local\n");
-	ASSERT_ERROR(ps_symbolizer_load_kernel(view.symbolizer), PS_ERROR_PERMISSION,
-		     "kptr_restrict");
-	ASSERT_STR_EQ(show(&view, 1, 0xffffffff81000000, PS_ADDRESS_KERNEL),
-		      "[kernel.kallsyms]!?+0");
-	view_end(&view);
-}
-
 TEST(symbol, the_cache_has_a_bound_and_what_went_is_found_again)
 {
 	build_c("cached", "-O2");

@@ -74,8 +74,20 @@ const struct ps_map *ps_maps_find(struct ps_maps *maps, pid_t pid, uint64_t addr
  */
 uint64_t ps_maps_generation(struct ps_maps *maps, pid_t pid);
 
-/** A number that is of @pid since its last exec, and never of another process; 0: not known. */
-uint64_t ps_maps_process_id(struct ps_maps *maps, pid_t pid);
+/** A process since its last exec; id is never of another one. id 0: not known. */
+struct ps_process_id {
+	pid_t pid;
+	uint64_t id;
+};
+
+/** The process that @pid is now. */
+struct ps_process_id ps_maps_process(struct ps_maps *maps, pid_t pid);
+
+/** What @process was forked from and shares its memory of that time with; id 0: of none, or not known. */
+struct ps_process_id ps_maps_forked_from(struct ps_maps *maps, struct ps_process_id process);
+
+/** The process that started @pid, as far as a record told; 0: not known. */
+pid_t ps_maps_parent(const struct ps_maps *maps, pid_t pid);
 
 /** Numbers of processes held, and of files, for tests and --usage. */
 size_t ps_maps_nr_processes(const struct ps_maps *maps);

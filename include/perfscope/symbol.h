@@ -11,6 +11,9 @@
 /** Distinct places (an address of a file) whose frames are kept; the least lately used make room. */
 #define PS_SYMBOL_CACHE_SIZE 65536
 
+/** Bytes of distinct names, paths and lines after which all are forgotten, and looked up again. */
+#define PS_SYMBOL_MAX_TEXT (64u << 20)
+
 /** Frames that one address can stand for: functions inlined into each other. */
 #define PS_SYMBOL_MAX_INLINED 64
 
@@ -21,7 +24,7 @@ enum ps_address_flags {
 	PS_ADDRESS_RETURN = 2,
 };
 
-/** A function at an address. Strings live as long as the symbolizer. */
+/** A function at an address. Strings live until the next call on the symbolizer. */
 struct ps_frame {
 	uint64_t address; // as asked for
 	uint64_t
@@ -39,7 +42,8 @@ struct ps_symbol_options {
 	bool has_lines; // read debug info: inlined frames and source lines
 	// Where separate debug files are searched, instead of /usr/lib/debug; borrowed. NULL: there.
 	const char *debug_folder;
-	const char *kallsyms; // instead of /proc/kallsyms, for tests; borrowed
+	const char *kallsyms;  // instead of /proc/kallsyms, for tests; borrowed
+	size_t max_text_bytes; // 0: PS_SYMBOL_MAX_TEXT
 };
 
 struct ps_symbolizer;
@@ -88,5 +92,8 @@ size_t ps_unwind_user(struct ps_symbolizer *symbolizer, pid_t pid,
 
 /** Places in the cache, for tests and --usage. */
 size_t ps_symbolizer_nr_cached(const struct ps_symbolizer *symbolizer);
+/** Bytes of names, paths and lines, and of perf maps. */
+size_t ps_symbolizer_nr_text_bytes(const struct ps_symbolizer *symbolizer);
+size_t ps_symbolizer_nr_jit_bytes(const struct ps_symbolizer *symbolizer);
 
 #endif

@@ -68,9 +68,14 @@ bool cache_init(struct cache *cache)
 	return cache->entries;
 }
 
-void cache_deinit(struct cache *cache)
+void cache_clear(struct cache *cache)
 {
 	for (uint32_t i = 0; cache->entries && i < PS_SYMBOL_CACHE_SIZE; i++)
-		free(cache->entries[i].frames);
+		cache_drop(cache, &cache->entries[i]);
+}
+
+void cache_deinit(struct cache *cache)
+{
+	cache_clear(cache);
 	free(cache->entries);
 }

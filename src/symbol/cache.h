@@ -18,7 +18,7 @@ struct cached {
 	struct ps_frame *frames; // owned; NULL: free
 	uint32_t nr_frames;
 	uint32_t used_at;
-	uint64_t version; // of the perf map, or of what records told of the kernel; 0: of none
+	uint64_t version; // of what records told of the kernel; 0: nothing
 };
 
 struct cache {
@@ -27,6 +27,8 @@ struct cache {
 };
 
 bool cache_init(struct cache *cache);
+/** Forget all. */
+void cache_clear(struct cache *cache);
 void cache_deinit(struct cache *cache);
 
 /** What is kept of @place, or NULL. */

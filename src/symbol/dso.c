@@ -78,7 +78,7 @@ static void read_elf(const struct dsos *dsos, struct dso *dso, Elf *main,
 static void read_file(const struct dsos *dsos, struct dso *dso, const struct ps_map *map, pid_t pid)
 {
 	struct elf_file file;
-	if (!elf_open_map(map, pid, &file)) {
+	if (!elf_open_map(dsos->maps, map, pid, &file)) {
 		dso->name = map->file->path[0] == '/'
 				    ? strings_keep_format(dsos->strings, "%s [deleted]",
 							  map->file->path)
@@ -175,6 +175,14 @@ struct dso *dsos_get(struct dsos *dsos, const struct ps_map *map, pid_t pid)
 	*bucket = dso;
 	dsos->nr++;
 	return dso;
+}
+
+void dsos_keep_names(struct dsos *dsos)
+{
+	for (uint32_t i = 0; i < DSO_BUCKETS; i++) {
+		for (struct dso *dso = dsos->buckets[i]; dso; dso = dso->next)
+			dso->name = dso->name ? strings_keep(dsos->strings, dso->name) : NULL;
+	}
 }
 
 void dsos_deinit(struct dsos *dsos)

@@ -40,10 +40,13 @@ struct dsos {
 	bool has_lines;
 	const char *debug_folder;
 	struct strings *strings;
+	const struct ps_maps *maps; // borrowed
 };
 
 /** What is mapped at @map of @pid; read at the first call. NULL: no memory. Valid until the next call. */
 struct dso *dsos_get(struct dsos *dsos, const struct ps_map *map, pid_t pid);
+/** Keep the names in strings anew, which are empty now. */
+void dsos_keep_names(struct dsos *dsos);
 void dsos_deinit(struct dsos *dsos);
 
 /** The address, as symbols have it, of @offset in the file; false: no code is there. */

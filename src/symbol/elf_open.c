@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#define MAX_PARENTS 8
+
 /* Is it the file that was mapped? */
 
 static bool has_build_id(int fd, const uint8_t *build_id, size_t size)
@@ -67,23 +69,41 @@ static bool try_open(const struct ps_file *file, struct elf_file *ret)
 	return false;
 }
 
-bool elf_open_map(const struct ps_map *map, pid_t pid, struct elf_file *ret)
+static bool try_root(const struct ps_file *file, pid_t pid, struct elf_file *ret)
+{
+	snprintf(ret->root, sizeof(ret->root), "/proc/%d/root", pid);
+	sprintf(ret->path, "%s%s", ret->root, file->path);
+	return try_open(file, ret);
+}
+
+bool elf_open_map(const struct ps_maps *maps, const struct ps_map *map, pid_t pid,
+		  struct elf_file *ret)
 {
 	const struct ps_file *file = map->file;
 	ret->fd = -1;
 	if (file->path[0] != '/' || strlen(file->path) >= sizeof(ret->path) - sizeof(ret->root))
 		return false;
-	snprintf(ret->root, sizeof(ret->root), "/proc/%d/root", pid);
-	sprintf(ret->path, "%s%s", ret->root, file->path);
-	if (try_open(file, ret))
+	if (try_root(file, pid, ret))
 		return true;
+	// Without an identity, what is found elsewhere could be anything.
+	bool is_known = file->inode || file->build_id_size;
+	pid_t parent = pid;
+	// A container's program that has ended: the one that started it sees the same files.
+	for (int i = 0; is_known && i < MAX_PARENTS; i++) {
+		parent = ps_maps_parent(maps, parent);
+		if (parent && try_root(file, parent, ret))
+			return true;
+	}
 	ret->root[0] = 0;
 	strcpy(ret->path, file->path);
 	if (try_open(file, ret))
 		return true;
 	sprintf(ret->path, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, map->start, map->end);
-	// Without an identity, what is mapped there now could be anything.
-	return (file->inode || file->build_id_size) && try_open(file, ret);
+	if (is_known && try_open(file, ret))
+		return true;
+	// The map may have been cut since.
+	sprintf(ret->path, "/proc/%d/exe", pid);
+	return is_known && try_open(file, ret);
 }
 
 /* Notes. */

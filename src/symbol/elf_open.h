@@ -16,10 +16,12 @@ struct elf_file {
 };
 
 /**
- * Open the very file that was mapped at @map of @pid: through the process's root while it lives, else by its path, or
- * as it is mapped where it was deleted. False: it is gone, was replaced, or is no plain file. The caller closes fd.
+ * Open the very file that was mapped at @map of @pid: through the process's root while it lives, else through that of a
+ * process that it comes from, by its path here, or as it is mapped where it was deleted. False: it is gone, was
+ * replaced, or is no plain file. The caller closes fd.
  */
-bool elf_open_map(const struct ps_map *map, pid_t pid, struct elf_file *ret);
+bool elf_open_map(const struct ps_maps *maps, const struct ps_map *map, pid_t pid,
+		  struct elf_file *ret);
 
 /** The build-id of @elf, at most PS_BUILD_ID_SIZE bytes; 0: none. */
 size_t elf_build_id(Elf *elf, uint8_t *ret);

@@ -23,8 +23,22 @@ static struct jit *find(struct jits *jits, uint64_t process_id)
 			oldest = jit;
 	}
 	perf_map_deinit(&oldest->map);
-	*oldest = (struct jit){ .process_id = process_id, .version = ++jits->last_version };
+	*oldest = (struct jit){ .process_id = process_id };
 	return oldest;
+}
+
+/** Free the map that was not used for the longest time of those that hold something; it is not the one last got. */
+static void drop_oldest(struct jits *jits)
+{
+	struct jit *oldest = NULL;
+	for (uint32_t i = 0; i < JITS_MAX; i++) {
+		struct jit *jit = &jits->jits[i];
+		if (symtab_nr_bytes(&jit->map.table) &&
+		    (!oldest || jits->clock - jit->used_at > jits->clock - oldest->used_at))
+			oldest = jit;
+	}
+	perf_map_deinit(&oldest->map);
+	*oldest = (struct jit){};
 }
 
 struct jit *jits_get(struct jits *jits, uint64_t process_id, pid_t pid)
@@ -37,9 +51,19 @@ struct jit *jits_get(struct jits *jits, uint64_t process_id, pid_t pid)
 	if (jit->checked_ms && now - jit->checked_ms < JIT_PERIOD_MS)
 		return jit;
 	jit->checked_ms = now;
-	if (perf_map_update(&jit->map, pid))
-		jit->version = ++jits->last_version;
+	if (perf_map_update(&jit->map, pid)) {
+		while (jits_nr_bytes(jits) > JITS_MAX_BYTES)
+			drop_oldest(jits);
+	}
 	return jit;
+}
+
+size_t jits_nr_bytes(const struct jits *jits)
+{
+	size_t nr = 0;
+	for (uint32_t i = 0; i < JITS_MAX; i++)
+		nr += symtab_nr_bytes(&jits->jits[i].map.table);
+	return nr;
 }
 
 void jits_deinit(struct jits *jits)

@@ -9,12 +9,14 @@
 
 #define JITS_MAX 64
 
+/** Bytes of all maps together; above, those not used for the longest time go. */
+#define JITS_MAX_BYTES (4 * PERF_MAP_MAX_BYTES)
+
 /** Milliseconds after which a map is looked at again. */
 #define JIT_PERIOD_MS 100
 
 struct jit {
 	uint64_t process_id; // 0: free
-	uint64_t version;    // another one whenever names came to it
 	uint64_t checked_ms;
 	uint32_t used_at;
 	struct perf_map map;
@@ -24,11 +26,12 @@ struct jits {
 	struct jit jits[JITS_MAX];
 	struct jit *last;
 	uint32_t clock;
-	uint64_t last_version;
 };
 
 /** That of the process, as it is in its file, or was at most JIT_PERIOD_MS ago. */
 struct jit *jits_get(struct jits *jits, uint64_t process_id, pid_t pid);
+/** Bytes that the maps take. */
+size_t jits_nr_bytes(const struct jits *jits);
 void jits_deinit(struct jits *jits);
 
 #endif

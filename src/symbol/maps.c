@@ -178,11 +178,15 @@ static void follow_fork(struct ps_maps *maps, pid_t pid, pid_t parent_pid, uint6
 {
 	struct process *parent = process_know(maps, parent_pid);
 	struct map_set *set = parent ? map_set_share(parent->set) : NULL;
+	uint64_t parent_id = parent ? parent->id : 0; // to know the child may remove the parent
 	struct process *child = process_of(maps, pid, time_ns);
-	if (child)
-		process_reset(maps, child, set, time_ns);
-	else
+	if (!child) {
 		map_set_put(set, &maps->files);
+		return;
+	}
+	process_reset(maps, child, set, time_ns);
+	child->parent_pid = parent_pid;
+	child->forked_from = parent_id;
 }
 
 static void follow_exit(struct ps_maps *maps, pid_t pid, uint64_t time_ns)
@@ -253,10 +257,38 @@ uint64_t ps_maps_generation(struct ps_maps *maps, pid_t pid)
 	return process && process->set ? process->set->generation : 0;
 }
 
-uint64_t ps_maps_process_id(struct ps_maps *maps, pid_t pid)
+struct ps_process_id ps_maps_process(struct ps_maps *maps, pid_t pid)
 {
-	struct process *process = process_know(maps, pid);
-	return process ? process->id : 0;
+	const struct process *process = process_know(maps, pid);
+	return (struct ps_process_id){ pid, process ? process->id : 0 };
+}
+
+/** Of a process that was there before: no record told of its birth. */
+static void read_parent(struct ps_maps *maps, struct process *process)
+{
+	bool is_fork = false;
+	process->is_parent_read = true;
+	process->parent_pid = proc_parent(process->pid, &is_fork);
+	// Not ps_maps_process: to look the parent up may take @process away.
+	const struct process *parent = is_fork ? process_look(maps, process->parent_pid) : NULL;
+	process->forked_from = parent ? parent->id : 0;
+}
+
+struct ps_process_id ps_maps_forked_from(struct ps_maps *maps, struct ps_process_id process)
+{
+	struct process *child = process_look(maps, process.pid);
+	if (child && child->id == process.id && !child->forked_from && !child->since_ns &&
+	    !child->is_parent_read)
+		read_parent(maps, child);
+	if (!child || child->id != process.id || !child->forked_from)
+		return (struct ps_process_id){};
+	return (struct ps_process_id){ child->parent_pid, child->forked_from };
+}
+
+pid_t ps_maps_parent(const struct ps_maps *maps, pid_t pid)
+{
+	const struct process *process = process_look(maps, pid);
+	return process ? process->parent_pid : 0;
 }
 
 size_t ps_maps_nr_processes(const struct ps_maps *maps)

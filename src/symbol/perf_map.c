@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define MAX_LINE 65536 // longer ones are passed over
+
 /** The id of @pid in its own pid namespace; @pid itself where it is not known. */
 static pid_t pid_in_namespace(pid_t pid)
 {
@@ -52,17 +54,32 @@ static int open_map(pid_t pid, struct stat *ret)
 	return open_at(path, pid, ret);
 }
 
+/** Forget what was voided, and then the oldest. */
+static void make_room(struct perf_map *map)
+{
+	symtab_finish_overlapping(&map->table);
+	uint32_t min_rank = 0;
+	while (symtab_compact(&map->table, min_rank) &&
+	       symtab_nr_bytes(&map->table) > PERF_MAP_MAX_BYTES / 4)
+		min_rank += (map->nr_lines - min_rank) / 2 + 1;
+}
+
 /** "START SIZE name", both in hexadecimal; lines that are not are passed over. */
-static void add_line(struct symtab *table, char *line)
+static void add_line(struct perf_map *map, char *line)
 {
 	uint64_t start, size;
 	int name = 0;
 	if (sscanf(line, "%" SCNx64 " %" SCNx64 " %n", &start, &size, &name) != 2 || !name)
 		return;
 	line[strcspn(line, "\n")] = 0;
-	struct symbol symbol = { .start = start, .end = start + size, .rank = table->nr };
-	if (line[name] && symbol.end > start)
-		symtab_add(table, &symbol, line + name);
+	struct symbol symbol = { .start = start, .end = start + size, .rank = map->nr_lines++ };
+	if (!line[name] || symbol.end <= start)
+		return;
+	// An array doubles when it is full.
+	if (symtab_nr_bytes(&map->table) >= PERF_MAP_MAX_BYTES / 2)
+		make_room(map);
+	if (symtab_nr_bytes(&map->table) < PERF_MAP_MAX_BYTES / 2)
+		symtab_add(&map->table, &symbol, line + name);
 }
 
 bool perf_map_update(struct perf_map *map, pid_t pid)
@@ -84,7 +101,8 @@ bool perf_map_update(struct perf_map *map, pid_t pid)
 	for (ssize_t length;
 	     (length = getline(&line, &size, file)) > 0 && line[length - 1] == '\n';) {
 		map->read += length;
-		add_line(&map->table, line);
+		if (length < MAX_LINE)
+			add_line(map, line);
 	}
 	map->inode = stat.st_ino;
 	map->size = stat.st_size;

@@ -9,10 +9,14 @@
 
 #include <sys/types.h>
 
+/** Bytes that one map may take; the oldest names make room. */
+#define PERF_MAP_MAX_BYTES (UINT64_C(64) << 20)
+
 struct perf_map {
 	struct symtab table;
 	uint64_t inode, size; // of the file as last read
 	uint64_t read;	      // bytes that are in the table
+	uint32_t nr_lines;    // that were
 };
 
 /** Read what has come to the file of @pid, which may have ended; true: something has. */

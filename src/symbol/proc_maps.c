@@ -57,3 +57,32 @@ bool proc_maps_read(struct ps_maps *maps, struct process *process)
 	}
 	return !ferror(text);
 }
+
+/** Read of /proc/PID/stat who the parent is, and where the stack was put at the last exec. */
+static bool read_stat(pid_t pid, pid_t *parent, uint64_t *stack)
+{
+	char path[32], text[1024];
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	_cleanup_fclose_ FILE *file = fopen(path, "re");
+	size_t size = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
+	text[size] = 0;
+	// The name of the program stands in brackets, and can hold anything.
+	const char *rest = strrchr(text, ')');
+	return rest &&
+	       sscanf(rest,
+		      ") %*c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+		      "%*s %*s %*s %*s %*s %*s %*s %" SCNu64,
+		      parent, stack) == 2;
+}
+
+pid_t proc_parent(pid_t pid, bool *ret_is_fork)
+{
+	pid_t parent, grandparent;
+	uint64_t stack, parent_stack;
+	if (!read_stat(pid, &parent, &stack))
+		return 0;
+	// Each exec puts the stack elsewhere; 0 where this user may not know.
+	*ret_is_fork =
+		read_stat(parent, &grandparent, &parent_stack) && stack && stack == parent_stack;
+	return parent;
+}

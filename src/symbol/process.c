@@ -9,15 +9,22 @@ static struct process **bucket_of(struct ps_maps *maps, pid_t pid)
 	return &maps->buckets[(uint32_t)pid % PROCESS_BUCKETS];
 }
 
+struct process *process_look(const struct ps_maps *maps, pid_t pid)
+{
+	struct process *process = maps->buckets[(uint32_t)pid % PROCESS_BUCKETS];
+	while (process && process->pid != pid)
+		process = process->next;
+	return process;
+}
+
 struct process *process_find(struct ps_maps *maps, pid_t pid)
 {
 	if (PS_LIKELY(maps->last && maps->last->pid == pid))
 		return maps->last;
-	for (struct process *process = *bucket_of(maps, pid); process; process = process->next) {
-		if (process->pid == pid)
-			return maps->last = process;
-	}
-	return NULL;
+	struct process *process = process_look(maps, pid);
+	if (process)
+		maps->last = process;
+	return process;
 }
 
 static void process_remove(struct ps_maps *maps, struct process *process)
@@ -99,6 +106,8 @@ void process_reset(struct ps_maps *maps, struct process *process, struct map_set
 	map_set_put(process->set, &maps->files);
 	process->set = set;
 	process->id = ++maps->last_process_id;
+	process->forked_from = 0;
+	process->is_parent_read = false;
 	process->since_ns = time_ns;
 	process->snapshot_ms = 0;
 }

@@ -12,9 +12,13 @@
 struct process {
 	pid_t pid;
 	bool is_dead;
-	struct map_set *set;	       // NULL: empty
-	uint64_t id;		       // of this process since its exec
-	uint64_t since_ns;	       // of the record that it starts with, 0: /proc
+	struct map_set *set; // NULL: empty
+	uint64_t id;	     // of this process since its exec
+	pid_t parent_pid;    // 0: not known
+	uint64_t
+		forked_from; // the id of the parent then, 0: it has called exec since, or not known
+	bool is_parent_read; // from /proc
+	uint64_t since_ns;   // of the record that it starts with, 0: /proc
 	uint64_t snapshot_ms;	       // when /proc was last read for it, 0: never
 	struct process *next;	       // in its bucket
 	struct process *newer, *older; // of the dead
@@ -31,6 +35,8 @@ struct ps_maps {
 };
 
 struct process *process_find(struct ps_maps *maps, pid_t pid);
+/** The same, without remembering that it was asked for. */
+struct process *process_look(const struct ps_maps *maps, pid_t pid);
 /** An empty, living one for @pid, which has none; NULL: no memory. */
 struct process *process_add(struct ps_maps *maps, pid_t pid);
 /** Start anew with @set, whose reference is taken over. */
@@ -47,5 +53,8 @@ void processes_destroy(struct ps_maps *maps);
 
 /** Add what /proc/PID/maps says to @process, below what is known. False: it cannot be read. */
 bool proc_maps_read(struct ps_maps *maps, struct process *process);
+
+/** The parent of @pid as /proc has it, and whether it was forked from that, no exec since. 0: not known. */
+pid_t proc_parent(pid_t pid, bool *ret_is_fork);
 
 #endif

@@ -39,6 +39,7 @@ static bool strings_grow(struct strings *strings)
 	if (!bigger.entries)
 		return false;
 	bigger.nr = strings->nr;
+	bigger.nr_bytes = strings->nr_bytes;
 	for (uint32_t i = 0; i < strings->size; i++) {
 		const struct string_entry *entry = &strings->entries[i];
 		if (entry->text)
@@ -59,8 +60,10 @@ const char *strings_keep(struct strings *strings, const char *text)
 		return entry->text;
 	entry->text = strdup(text);
 	entry->hash = hash;
-	if (entry->text)
-		strings->nr++;
+	if (!entry->text)
+		return NULL;
+	strings->nr++;
+	strings->nr_bytes += strlen(text) + 1;
 	return entry->text;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /**
- * Texts kept once each, for as long as the symbolizer lives.
+ * Texts kept once each, until all are let go.
  */
 #ifndef PERFSCOPE_SYMBOL_STRINGS_H
 #define PERFSCOPE_SYMBOL_STRINGS_H
@@ -12,6 +12,7 @@
 struct strings {
 	struct string_entry *entries; // open addressing
 	uint32_t nr, size;	      // size: a power of two, or 0
+	size_t nr_bytes;	      // in texts
 };
 
 /** The kept text that equals @text; NULL: no memory. */

@@ -6,9 +6,11 @@
 #include <string.h>
 #include <time.h>
 
-// Owners of places: files have their id, the memory of processes theirs and this bit.
+// The owner of places in the kernel; files have their id.
 #define OWNER_KERNEL 0
-#define OWNER_PROCESS (UINT64_C(1) << 63)
+
+// Forks without an exec in between, over which code that was made at run time is followed.
+#define MAX_FORKS 8
 
 // The kernel's symbols, a tenth of a second's work, are read again so many times as long after.
 #define KERNEL_PAUSE 50
@@ -156,37 +158,39 @@ struct ps_error *ps_symbolizer_load_kernel(struct ps_symbolizer *symbolizer)
 
 /* Memory without a file. */
 
-static void find_in_perf_map(struct ps_symbolizer *symbolizer, const struct query *query,
-			     const struct jit *jit, struct ps_frame *ret)
+/** The name that the process gave its code, or one that it was forked from did before. */
+static const struct symbol *find_in_perf_maps(struct ps_symbolizer *symbolizer,
+					      const struct query *query, const char **ret_name)
 {
-	ret->may_change = true;
-	const struct symbol *symbol = symtab_find_latest(&jit->map.table, lookup_address(query));
-	if (!symbol) {
-		ret->dso = strings_keep(&symbolizer->strings, query->map->file->path);
-		return;
+	struct ps_process_id process = ps_maps_process(symbolizer->maps, query->pid);
+	for (int i = 0; i < MAX_FORKS && process.id; i++) {
+		const struct jit *jit = jits_get(&symbolizer->jits, process.id, process.pid);
+		const struct symbol *symbol =
+			symtab_find_latest(&jit->map.table, lookup_address(query));
+		if (symbol) {
+			*ret_name = symtab_name(&jit->map.table, symbol);
+			return symbol;
+		}
+		process = ps_maps_forked_from(symbolizer->maps, process);
 	}
-	ret->dso = strings_keep(&symbolizer->strings, "[perf map]");
-	ret->symbol = strings_keep(&symbolizer->strings, symtab_name(&jit->map.table, symbol));
-	ret->offset = query->address - symbol->start;
+	return NULL;
 }
 
+/** Not cached: the map grows, and to see that costs as much as to find the name. */
 static size_t symbolize_memory(struct ps_symbolizer *symbolizer, const struct query *query,
-			       struct ps_frame *frames, size_t max)
+			       struct ps_frame *ret)
 {
-	uint64_t process_id = ps_maps_process_id(symbolizer->maps, query->pid);
-	const struct jit *jit = jits_get(&symbolizer->jits, process_id, query->pid);
-	struct place place = place_of(query, process_id | OWNER_PROCESS, query->address);
-	struct cached *cached = cache_find(&symbolizer->cache, &place);
-	if (cached && cached->version == jit->version)
-		return give_cached(query, cached, frames, max);
-	if (cached)
-		cache_drop(&symbolizer->cache, cached);
-	struct ps_frame frame = {};
-	find_in_perf_map(symbolizer, query, jit, &frame);
-	cached = cache_put(&symbolizer->cache, &place, &frame, 1);
-	if (cached)
-		cached->version = jit->version;
-	return give(query, &frame, 1, frames, max);
+	const char *name;
+	// First, since a look at the maps of a parent may end query->map.
+	const char *path = strings_keep(&symbolizer->strings, query->map->file->path);
+	const struct symbol *symbol = find_in_perf_maps(symbolizer, query, &name);
+	*ret = (struct ps_frame){ .address = query->address, .dso = path, .may_change = true };
+	if (symbol) {
+		ret->dso = strings_keep(&symbolizer->strings, "[perf map]");
+		ret->symbol = strings_keep(&symbolizer->strings, name);
+		ret->offset = query->address - symbol->start;
+	}
+	return 1;
 }
 
 /* Files. */
@@ -210,7 +214,7 @@ static size_t symbolize_new(struct ps_symbolizer *symbolizer, const struct query
 	struct dso *dso = dsos_get(&symbolizer->dsos, query->map, query->pid);
 	// Shared memory has an inode, as files have.
 	if (dso && !dso->is_elf && is_memory(query->map->file->path))
-		return symbolize_memory(symbolizer, query, frames, max);
+		return symbolize_memory(symbolizer, query, frames);
 	struct ps_frame found[PS_SYMBOL_MAX_INLINED] = {};
 	size_t nr = 1;
 	uint64_t address;
@@ -233,7 +237,7 @@ static size_t symbolize_user(struct ps_symbolizer *symbolizer, struct query *que
 	}
 	const struct ps_file *file = query->map->file;
 	if (!file->inode && !file->build_id_size && is_memory(file->path))
-		return symbolize_memory(symbolizer, query, frames, max);
+		return symbolize_memory(symbolizer, query, frames);
 	uint64_t offset = lookup_address(query) - query->map->start + query->map->offset;
 	struct place place = place_of(query, file->id, offset);
 	const struct cached *cached = cache_find(&symbolizer->cache, &place);
@@ -242,10 +246,22 @@ static size_t symbolize_user(struct ps_symbolizer *symbolizer, struct query *que
 	return symbolize_new(symbolizer, query, &place, offset, frames, max);
 }
 
+/** Let go of all texts, and of what points to them. */
+static void forget_texts(struct ps_symbolizer *symbolizer)
+{
+	struct strings old = symbolizer->strings;
+	symbolizer->strings = (struct strings){};
+	cache_clear(&symbolizer->cache);
+	dsos_keep_names(&symbolizer->dsos);
+	strings_deinit(&old);
+}
+
 size_t ps_symbolize(struct ps_symbolizer *symbolizer, pid_t pid, uint64_t address,
 		    enum ps_address_flags flags, struct ps_frame *frames, size_t max)
 {
 	struct query query = { pid, address, flags & PS_ADDRESS_RETURN, NULL };
+	if (PS_UNLIKELY(symbolizer->strings.nr_bytes > symbolizer->max_text_bytes))
+		forget_texts(symbolizer);
 	if (flags & PS_ADDRESS_KERNEL)
 		return symbolize_kernel(symbolizer, &query, frames, max);
 	return symbolize_user(symbolizer, &query, frames, max);
@@ -258,6 +274,16 @@ size_t ps_symbolizer_nr_cached(const struct ps_symbolizer *symbolizer)
 	return symbolizer->cache.nr;
 }
 
+size_t ps_symbolizer_nr_text_bytes(const struct ps_symbolizer *symbolizer)
+{
+	return symbolizer->strings.nr_bytes;
+}
+
+size_t ps_symbolizer_nr_jit_bytes(const struct ps_symbolizer *symbolizer)
+{
+	return jits_nr_bytes(&symbolizer->jits);
+}
+
 static bool set_options(struct ps_symbolizer *symbolizer, const struct ps_symbol_options *options)
 {
 	const char *folder =
@@ -265,6 +291,9 @@ static bool set_options(struct ps_symbolizer *symbolizer, const struct ps_symbol
 	symbolizer->debug_folder = strdup(folder);
 	if (options && options->kallsyms)
 		symbolizer->kallsyms = strdup(options->kallsyms);
+	symbolizer->max_text_bytes =
+		options && options->max_text_bytes ? options->max_text_bytes : PS_SYMBOL_MAX_TEXT;
+	symbolizer->dsos.maps = symbolizer->maps;
 	symbolizer->dsos.has_lines = options && options->has_lines;
 	symbolizer->dsos.debug_folder = symbolizer->debug_folder;
 	symbolizer->dsos.strings = &symbolizer->strings;

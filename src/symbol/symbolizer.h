@@ -17,6 +17,7 @@ struct unwinder;
 struct ps_symbolizer {
 	struct ps_maps *maps;
 	struct strings strings;
+	size_t max_text_bytes;
 	struct cache cache;
 	struct dsos dsos;
 	struct jits jits;

@@ -122,6 +122,25 @@ void symtab_finish_overlapping(struct symtab *table)
 	set_reach(table);
 }
 
+bool symtab_compact(struct symtab *table, uint32_t min_rank)
+{
+	struct symtab kept = {};
+	for (uint32_t i = 0; i < table->nr; i++) {
+		const struct symbol *symbol = &table->symbols[i];
+		bool is_void = i + 1 < table->nr && symbol[1].start == symbol->start &&
+			       symbol[1].end >= symbol->end;
+		if (symbol->rank < min_rank || is_void)
+			continue;
+		if (!symtab_add(&kept, symbol, symtab_name(table, symbol))) {
+			symtab_deinit(&kept);
+			return false;
+		}
+	}
+	symtab_deinit(table);
+	*table = kept;
+	return true;
+}
+
 /** The number of symbols that start at or before @address. */
 static uint32_t count_before(const struct symtab *table, uint64_t address)
 {

@@ -36,6 +36,12 @@ void symtab_finish(struct symtab *table);
 /** As symtab_finish, for tables in which a later symbol voids what it overlaps; more can be added and finished. */
 void symtab_finish_overlapping(struct symtab *table);
 
+/**
+ * Forget those below @min_rank, and those that a later one of the same start voids, in a table just finished as
+ * overlapping. False: no memory, nothing changed.
+ */
+bool symtab_compact(struct symtab *table, uint32_t min_rank);
+
 /** The symbol at @address that starts last; NULL: none. */
 const struct symbol *symtab_find(const struct symtab *table, uint64_t address);
 
@@ -45,6 +51,12 @@ const struct symbol *symtab_find_latest(const struct symtab *table, uint64_t add
 static inline const char *symtab_name(const struct symtab *table, const struct symbol *symbol)
 {
 	return table->names + symbol->name;
+}
+
+/** Bytes that it takes. */
+static inline size_t symtab_nr_bytes(const struct symtab *table)
+{
+	return table->capacity * sizeof(*table->symbols) + table->names_capacity;
 }
 
 void symtab_deinit(struct symtab *table);

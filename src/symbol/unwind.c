@@ -68,7 +68,7 @@ static bool find_base(Elf *elf, const struct ps_map *map, uint64_t *ret)
 static void report_file(struct unwinder *unwinder, const struct ps_map *map)
 {
 	struct elf_file file;
-	if (!elf_open_map(map, unwinder->pid, &file))
+	if (!elf_open_map(unwinder->maps, map, unwinder->pid, &file))
 		return;
 	Elf *elf = elf_begin(file.fd, ELF_C_READ, NULL);
 	uint64_t base;

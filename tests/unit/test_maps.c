@@ -62,7 +62,12 @@ TEST(maps, a_child_has_its_parents_maps_until_one_of_them_changes)
 	follow_mmap2(maps, NOBODY, 0x1000, 0x1000, 0, "/a");
 	follow_fork(maps, NOBODY, NOBODY + 1);
 	ASSERT_EQ(ps_maps_generation(maps, NOBODY + 1), ps_maps_generation(maps, NOBODY));
-	ASSERT_TRUE(ps_maps_process_id(maps, NOBODY + 1) != ps_maps_process_id(maps, NOBODY));
+	struct ps_process_id parent = ps_maps_process(maps, NOBODY);
+	struct ps_process_id child = ps_maps_process(maps, NOBODY + 1);
+	ASSERT_TRUE(child.id != parent.id);
+	ASSERT_EQ(ps_maps_forked_from(maps, child).id, parent.id);
+	ASSERT_EQ(ps_maps_forked_from(maps, parent).id, 0);
+	ASSERT_EQ(ps_maps_parent(maps, NOBODY + 1), NOBODY);
 	follow_mmap2(maps, NOBODY, 0x2000, 0x1000, 0, "/parents");
 	follow_mmap2(maps, NOBODY + 1, 0x1000, 0x1000, 0, "/childs");
 	ASSERT_STR_EQ(at(maps, NOBODY, 0x1000), "/a+0");
@@ -84,8 +89,14 @@ TEST(maps, exec_ends_all_maps_and_a_new_name_does_not)
 	} renamed = { { PERF_RECORD_COMM, 0, sizeof(renamed) }, NOBODY, NOBODY, "x" };
 	ps_maps_follow(maps, &renamed.header, 1);
 	ASSERT_STR_EQ(at(maps, NOBODY, 0x1000), "/a+0");
+	follow_fork(maps, NOBODY, NOBODY + 1);
 	follow_exec_at(maps, NOBODY, 10);
 	ASSERT_STR_EQ(at(maps, NOBODY, 0x1000), "-");
+	struct ps_process_id child = ps_maps_process(maps, NOBODY + 1);
+	ASSERT_TRUE(ps_maps_forked_from(maps, child).id != ps_maps_process(maps, NOBODY).id);
+	follow_exec_at(maps, NOBODY + 1, 10);
+	ASSERT_EQ(ps_maps_forked_from(maps, ps_maps_process(maps, NOBODY + 1)).id, 0);
+	ASSERT_EQ(ps_maps_parent(maps, NOBODY + 1), NOBODY);
 	struct mmap2 late = mmap2(NOBODY, 0x1000, 0x1000, 0, "/before");
 	ps_maps_follow(maps, &late.header, 9);
 	ASSERT_STR_EQ(at(maps, NOBODY, 0x1000), "-");

@@ -413,37 +413,6 @@ TEST(symbol, files_that_are_no_programs_and_pipes_have_no_symbols)
 	view_end(&view);
 }
 
-TEST(symbol, code_made_at_run_time_has_the_name_that_was_told_last)
-{
-	struct view view = view_of(false);
-	void *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	uint64_t at = (uintptr_t)code;
-	ASSERT_STR_EQ(show(&view, getpid(), at + 1, 0), "//anon!?+0");
-	char path[64];
-	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
-	FILE *file = fopen(path, "w");
-	fprintf(file, "%lx 10 first version\n%lx 20 py::second:<string>\nnonsense\n%lx 8 half", at,
-		at + 16, at + 64);
-	fflush(file);
-	usleep(250000); // more than the period in which the file is not looked at
-	ASSERT_STR_EQ(show(&view, getpid(), at + 1, 0), "[perf map]!first version+1");
-	ASSERT_STR_EQ(show(&view, getpid(), at + 16, PS_ADDRESS_RETURN),
-		      "[perf map]!first version+10");
-	ASSERT_STR_EQ(show(&view, getpid(), at + 16, 0), "[perf map]!py::second:<string>+0");
-	ASSERT_STR_EQ(show(&view, getpid(), at + 48, 0), "//anon!?+0");
-	ASSERT_STR_EQ(show(&view, getpid(), at + 64, 0), "//anon!?+0");
-	fprintf(file, " and whole\n0x%lx 0x8 newer\n", at);
-	fclose(file);
-	usleep(250000);
-	ASSERT_STR_EQ(show(&view, getpid(), at + 1, 0), "[perf map]!newer+1");
-	ASSERT_STR_EQ(show(&view, getpid(), at + 8, 0), "[perf map]!first version+8");
-	ASSERT_STR_EQ(show(&view, getpid(), at + 64, 0), "[perf map]!half and whole+0");
-	unlink(path);
-	munmap(code, 4096);
-	view_end(&view);
-}
-
 TEST(symbol, the_vdso_has_the_names_that_it_has_in_this_process)
 {
 	char *image = (char *)getauxval(AT_SYSINFO_EHDR);

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: MIT
-/** A program of known call depth: main, outer, middle, an inlined step, and a system call in inner. */
+/**
+ * stack_depth [N [MS [wait]]]: a program of known call depth, main, outer, middle, an inlined step, and a system call
+ * in inner, N times. It then lives for MS milliseconds; with "wait" it begins after a byte on its stdin.
+ */
+#include "getppid.h"
+
 #include <stdlib.h>
-#include <sys/syscall.h>
+#include <unistd.h>
 
 static __attribute__((noinline)) long inner(long n)
 {
 	long result;
-#if defined(__x86_64__)
-	__asm__ volatile("syscall" : "=a"(result) : "0"(SYS_getppid) : "rcx", "r11", "memory");
-#else
-	register long number __asm__("x8") = SYS_getppid;
-	register long x0 __asm__("x0");
-	__asm__ volatile("svc 0" : "=r"(x0) : "r"(number) : "memory");
-	result = x0;
-#endif
+	GETPPID(result);
 	return result + n;
 }
 
@@ -35,7 +33,12 @@ static __attribute__((noinline)) long outer(long n)
 int main(int argc, char **argv)
 {
 	long sum = 0;
+	char byte;
+	if (argc > 3 && read(0, &byte, 1) < 0)
+		return 1;
 	for (long i = argc > 1 ? atol(argv[1]) : 1; i > 0; i--)
 		sum += outer(i);
+	if (argc > 2)
+		usleep(1000 * atol(argv[2]));
 	return sum == 42;
 }

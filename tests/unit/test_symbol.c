@@ -351,10 +351,18 @@ TEST(symbol, a_deleted_program_is_read_as_long_as_it_runs)
 		SKIP("/proc/PID/map_files needs root");
 	build_c("deleted", "-O2");
 	uint64_t local = nm("deleted", "local");
-	struct view view = view_of(true), later = view_of(true);
+	struct view view = view_of(true), later = view_of(true), cut = view_of(true);
 	pid_t pid = start("deleted");
-	uint64_t address = bias_of(pid, "deleted") + local;
+	uint64_t base = bias_of(pid, "deleted"), address = base + local;
+	// As when a part of it got other rights since.
+	struct mmap2 record = mmap2(pid, base + 0x1000, 0x20000, 0x1000, path_of("deleted"));
+	struct stat stat_old;
+	ASSERT_EQ(stat(path_of("deleted"), &stat_old), 0);
+	record.inode = stat_old.st_ino;
+	ps_maps_follow(cut.maps, &record.header, 0);
 	run("rm deleted");
+	ASSERT_STR_EQ(show(&cut, pid, address, 0), "deleted!local+0 program.c:19");
+	view_end(&cut);
 	ASSERT_TRUE(ps_maps_snapshot_pid(view.maps, pid));
 	ASSERT_TRUE(ps_maps_snapshot_pid(later.maps, pid));
 	ASSERT_STR_EQ(show(&view, pid, address, 0), "deleted!local+0 program.c:19");

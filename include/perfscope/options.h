@@ -83,7 +83,8 @@ struct ps_options {
 	uint64_t freq, period;	  // -F, -c: 0, not given
 	enum ps_stack_kind stack; // -g
 	bool with_user_stack, with_kernel_stack;
-	uint64_t max_stack;   // 0: the kernel's
+	uint64_t max_stack; // 0: the kernel's
+	bool has_debuginfod;
 	uint64_t max_events;  // 0: no limit
 	uint64_t duration_ns; // 0: no limit
 	bool stop_on_error, is_strict;

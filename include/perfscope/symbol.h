@@ -42,8 +42,11 @@ struct ps_symbol_options {
 	bool has_lines; // read debug info: inlined frames and source lines
 	// Where separate debug files are searched, instead of /usr/lib/debug; borrowed. NULL: there.
 	const char *debug_folder;
-	const char *kallsyms;  // instead of /proc/kallsyms, for tests; borrowed
-	size_t max_text_bytes; // 0: PS_SYMBOL_MAX_TEXT
+	// Fetch debug files that are not here from the servers of DEBUGINFOD_URLS; nothing else uses the network.
+	bool has_debuginfod;
+	bool (*is_stopping)(void); // asked while one is fetched; NULL: never
+	const char *kallsyms;	   // instead of /proc/kallsyms, for tests; borrowed
+	size_t max_text_bytes;	   // 0: PS_SYMBOL_MAX_TEXT
 };
 
 struct ps_symbolizer;

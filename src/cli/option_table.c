@@ -57,6 +57,8 @@ const struct ps_option ps_option_table[] = {
 	{ 0, "no-kernel-callchain", NULL, PS_OPTION_FLAG_OFF, PS_GROUP_STACK, AT(with_kernel_stack),
 	  0, 0, "without it" },
 	NUMBER(0, "max-stack", "N", STACK, max_stack, 1, UINT16_MAX, "at most N addresses a stack"),
+	FLAG(0, "debuginfod", NONE, has_debuginfod,
+	     "fetch debug files that are not here from the servers of DEBUGINFOD_URLS"),
 	VALUE('m', "mmap-pages", "N", SIZE, RING, ring_bytes,
 	      "ring size per CPU, in pages or as 512K; a power of two (default 4M)"),
 	NUMBER(0, "watermark", "PERCENT", WATERMARK, watermark_percent, 1, 100,

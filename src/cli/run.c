@@ -102,7 +102,11 @@ static struct ps_error *create_lookup(struct run *run)
 	struct ps_error *error = ps_tasks_create(&lookup->tasks);
 	if (error || !run->session->has_stacks)
 		return error;
-	struct ps_symbol_options options = { .has_lines = true };
+	struct ps_symbol_options options = {
+		.has_lines = true,
+		.has_debuginfod = run->options->has_debuginfod,
+		.is_stopping = ps_signals_is_stopping,
+	};
 	error = ps_maps_create(&lookup->maps);
 	if (!error)
 		error = ps_symbolizer_create(lookup->maps, &options, &lookup->symbolizer);

@@ -57,6 +57,19 @@ static void keep_lines(struct dso *dso, Elf *main, struct elf_file *main_file, E
 	*fd = -1;
 }
 
+/** Open the debug file that is here, else the one from the network, where that was asked for. */
+static bool open_debug(const struct dsos *dsos, Elf *main, const struct elf_file *main_file,
+		       struct elf_file *ret)
+{
+	if (elf_open_debug(main, main_file, dsos->debug_folder, ret))
+		return true;
+	uint8_t build_id[PS_BUILD_ID_SIZE];
+	if (dsos->debuginfod)
+		ret->fd =
+			debuginfod_fetch(dsos->debuginfod, build_id, elf_build_id(main, build_id));
+	return ret->fd >= 0;
+}
+
 static void read_elf(const struct dsos *dsos, struct dso *dso, Elf *main,
 		     struct elf_file *main_file)
 {
@@ -64,7 +77,7 @@ static void read_elf(const struct dsos *dsos, struct dso *dso, Elf *main,
 	Elf *debug = NULL;
 	bool is_whole =
 		elf_has_section(main, SHT_SYMTAB) && (!dsos->has_lines || elf_has_dwarf(main));
-	if (!is_whole && elf_open_debug(main, main_file, dsos->debug_folder, &debug_file))
+	if (!is_whole && open_debug(dsos, main, main_file, &debug_file))
 		debug = elf_begin(debug_file.fd, ELF_C_READ, NULL);
 	read_segments(main, dso);
 	read_symbols(main, debug, dso);

@@ -5,6 +5,7 @@
 #ifndef PERFSCOPE_SYMBOL_DSO_H
 #define PERFSCOPE_SYMBOL_DSO_H
 
+#include "debuginfod.h"
 #include "lines.h"
 #include "strings.h"
 #include "symtab.h"
@@ -39,6 +40,7 @@ struct dsos {
 	uint32_t nr, clock;
 	bool has_lines;
 	const char *debug_folder;
+	struct debuginfod *debuginfod; // NULL: not asked for
 	struct strings *strings;
 	const struct ps_maps *maps; // borrowed
 };

@@ -312,6 +312,14 @@ struct ps_error *ps_symbolizer_create(struct ps_maps *maps, const struct ps_symb
 		ps_symbolizer_destroy(symbolizer);
 		return &ps_enomem;
 	}
+	struct ps_error *error =
+		options && options->has_debuginfod
+			? debuginfod_create(options->is_stopping, &symbolizer->dsos.debuginfod)
+			: NULL;
+	if (error) {
+		ps_symbolizer_destroy(symbolizer);
+		return error;
+	}
 	*ret = symbolizer;
 	return NULL;
 }
@@ -322,6 +330,7 @@ void ps_symbolizer_destroy(struct ps_symbolizer *symbolizer)
 		return;
 	unwinder_destroy(symbolizer->unwinder);
 	dsos_deinit(&symbolizer->dsos);
+	debuginfod_destroy(symbolizer->dsos.debuginfod);
 	jits_deinit(&symbolizer->jits);
 	cache_deinit(&symbolizer->cache);
 	symtab_deinit(&symbolizer->kernel);

@@ -151,8 +151,15 @@ static int find_no_debuginfo(Dwfl_Module *module, void **data, const char *name,
 	return -1;
 }
 
+/** All files are told; libdw's own search would ask servers on the network. */
+static int find_no_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
+		       char **ret_path, Elf **ret)
+{
+	return -1;
+}
+
 static const Dwfl_Callbacks callbacks = {
-	.find_elf = dwfl_build_id_find_elf,
+	.find_elf = find_no_elf,
 	.find_debuginfo = find_no_debuginfo,
 	.section_address = dwfl_offline_section_address,
 };

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Names of functions in programs of all kinds: each frame is what was written."""
 
+import http.server
 import os
 import shutil
 import subprocess
 import sys
+import threading
 import unittest
+import unittest.mock
 
 from livetest import LiveTestCase, skip_unless_root, skip_unless_tracepoints
 
@@ -54,6 +57,12 @@ class NamesTestCase(LiveTestCase):
                 key = tuple(symbols[:symbols.index(last) + 1])
                 found[key] = found.get(key, 0) + nr
         return [[list(key), nr] for key, nr in found.items()]
+
+    def strip(self, program, *flags):
+        """Strip @program; its debug info is then in the file that is returned."""
+        subprocess.run(["objcopy", "--only-keep-debug", program, program + ".debug"], check=True)
+        subprocess.run(["strip", program], check=True)
+        return program + ".debug"
 
 
 @skip_unless_tracepoints
@@ -122,12 +131,6 @@ int main(void) {{ return outer(1) == 42; }}
                          [["callback", "program"], [None, "library.so [deleted]"], [None, "library.so [deleted]"],
                           ["main", "program"]])
 
-    def strip(self, program, *flags):
-        """Strip @program; its debug info is then in the file that is returned."""
-        subprocess.run(["objcopy", "--only-keep-debug", program, program + ".debug"], check=True)
-        subprocess.run(["strip", program], check=True)
-        return program + ".debug"
-
     def assert_whole(self, program):
         for option in "-g", "--call-graph=dwarf":
             [[stack, nr]] = self.observe(program, 50, options=[option])
@@ -156,6 +159,66 @@ int main(void) {{ return outer(1) == 42; }}
         self.addCleanup(os.unlink, os.path.join(folder, name + ".debug"))
         shutil.copy(debug, os.path.join(folder, name + ".debug"))
         self.assert_whole(program)
+
+
+class DebugServer(http.server.BaseHTTPRequestHandler):
+    """Has the file of one build-id; remembers what it was asked for."""
+
+    def do_GET(self):
+        self.server.asked.append(self.path)
+        is_known = self.path == self.server.known
+        self.send_response(200 if is_known else 404)
+        self.send_header("Content-Length", str(len(self.server.content) if is_known else 0))
+        self.end_headers()
+        if is_known:
+            self.wfile.write(self.server.content)
+
+    def log_message(self, *_):
+        pass
+
+
+@skip_unless_tracepoints
+class TestDebuginfod(NamesTestCase):
+    def setUp(self):
+        super().setUp()
+        build_id = os.urandom(20).hex()
+        self.program = self.build("stack_depth.c", "program", *KEEP_FRAMES, "-Wl,--build-id=0x" + build_id)
+        debug = self.strip(self.program)
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), DebugServer)
+        self.server.asked = []
+        self.server.known = f"/buildid/{build_id}/debuginfo"
+        with open(debug, "rb") as file:
+            self.server.content = file.read()
+        os.unlink(debug)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.addCleanup(self.server.server_close)
+        self.addCleanup(self.server.shutdown)
+        variables = {"DEBUGINFOD_URLS": f"http://127.0.0.1:{self.server.server_port}",
+                     "DEBUGINFOD_CACHE_PATH": os.path.join(self.folder, "cache"), "no_proxy": "*"}
+        patch = unittest.mock.patch.dict(os.environ, variables)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def test_nothing_goes_to_the_network_unless_told(self):
+        for option in "-g", "--call-graph=dwarf":
+            [[stack, nr]] = self.observe(self.program, 50, options=[option])
+            self.assertEqual([stack[:4], nr], [[[None, "program", None]] * 4, 50])
+        self.assertEqual(self.server.asked, [])
+
+    def test_a_debug_file_is_fetched_when_told(self):
+        for option in "-g", "--call-graph=dwarf":
+            [[stack, nr]] = self.observe(self.program, 50, options=[option, "--debuginfod"])
+            self.assertEqual([[symbol for symbol, _, _ in stack[:5]], nr], [DEPTH, 50])
+            self.assertEqual({line.split(":")[0] for _, _, line in stack[:5]}, {"stack_depth.c"})
+        # The second time it was in the cache.
+        self.assertEqual(self.server.asked.count(self.server.known), 1)
+
+    def test_no_server(self):
+        del os.environ["DEBUGINFOD_URLS"]
+        run = self.run_command("python", "-g", "--debuginfod", "-e", GETPPID, self.write("script.py", SHOW_STACKS))
+        self.assertEqual([run.status, run.errors],
+                         [2, ["perfscope: --debuginfod: no server is named; set DEBUGINFOD_URLS, as to "
+                              "https://debuginfod.debian.net"]])
 
 
 @skip_unless_root

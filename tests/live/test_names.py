@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 import unittest
 import unittest.mock
 
@@ -166,6 +167,9 @@ class DebugServer(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         self.server.asked.append(self.path)
+        if self.server.is_slow:
+            self.server.end.wait(60)
+            return
         is_known = self.path == self.server.known
         self.send_response(200 if is_known else 404)
         self.send_header("Content-Length", str(len(self.server.content) if is_known else 0))
@@ -185,7 +189,7 @@ class TestDebuginfod(NamesTestCase):
         self.program = self.build("stack_depth.c", "program", *KEEP_FRAMES, "-Wl,--build-id=0x" + build_id)
         debug = self.strip(self.program)
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), DebugServer)
-        self.server.asked = []
+        self.server.asked, self.server.is_slow, self.server.end = [], False, threading.Event()
         self.server.known = f"/buildid/{build_id}/debuginfo"
         with open(debug, "rb") as file:
             self.server.content = file.read()
@@ -193,6 +197,7 @@ class TestDebuginfod(NamesTestCase):
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         self.addCleanup(self.server.server_close)
         self.addCleanup(self.server.shutdown)
+        self.addCleanup(self.server.end.set)
         variables = {"DEBUGINFOD_URLS": f"http://127.0.0.1:{self.server.server_port}",
                      "DEBUGINFOD_CACHE_PATH": os.path.join(self.folder, "cache"), "no_proxy": "*"}
         patch = unittest.mock.patch.dict(os.environ, variables)
@@ -212,6 +217,17 @@ class TestDebuginfod(NamesTestCase):
             self.assertEqual({line.split(":")[0] for _, _, line in stack[:5]}, {"stack_depth.c"})
         # The second time it was in the cache.
         self.assertEqual(self.server.asked.count(self.server.known), 1)
+
+    def test_a_stop_ends_a_fetch(self):
+        self.server.is_slow = True
+        observer = self.start_script(SHOW_STACKS, GETPPID, "-g", "--debuginfod")
+        subprocess.run([self.program], check=False)
+        while self.server.known not in self.server.asked:
+            time.sleep(0.01)
+        start = time.monotonic()
+        run = observer.stop()
+        self.assertLess(time.monotonic() - start, 10)  # the server answers after a minute
+        self.assertEqual([run.status, len(run.json)], [0, 1])
 
     def test_no_server(self):
         del os.environ["DEBUGINFOD_URLS"]

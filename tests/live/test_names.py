@@ -303,9 +303,13 @@ class TestMadeAtRunTime(NamesTestCase):
     def test_python(self):
         if not os.path.exists(PYTHON):
             self.skipTest("needs Python 3.12 for -X perf")
-        script = self.write("traced.py", "import os\ndef inner():\n    os.getppid()\ndef outer():\n    inner()\n"
+        pid = os.path.join(self.folder, "pid")
+        script = self.write("traced.py", f"import os\nopen({pid!r}, 'w').write(str(os.getpid()))\n"
+                                         "def inner():\n    os.getppid()\ndef outer():\n    inner()\n"
                                          "outer()\n")
         [[stack, _]] = self.observe(PYTHON, "-X", "perf", script, options=["--call-graph=dwarf"])
+        with open(pid, encoding="ascii") as file:
+            os.unlink(f"/tmp/perf-{file.read()}.map")
         names = [symbol for symbol, file, _ in stack if file == "[perf map]"]
         # A Python that keeps no frame pointers hides the callers behind its trampoline.
         self.assertGreater(len(names), 0)

@@ -39,11 +39,21 @@ struct ps_comm_string {
 // Frames of addresses that were asked for lately, by hash of the address.
 #define PS_NR_STACK_FRAMES 8192
 
+/** A copy of a frame that a script got, and may hold and change. */
+struct ps_lent_frame {
+	PyObject *dict; // owned, NULL: none
+	uint64_t version;
+};
+
 struct ps_stack_frames {
 	uint64_t address;
 	uint64_t generation; // of the process's maps; 0: the kernel
+	PyObject *frames;    // owned, a list of dicts, which no script sees; NULL: none yet
 	unsigned int flags;  // enum ps_address_flags
-	PyObject *frames;    // owned, a list of dicts; NULL: none yet
+	uint32_t stack;	     // the last one in which they are
+	uint32_t nr_lent;    // to that one
+	uint32_t max_lent;
+	struct ps_lent_frame *lent; // max_lent, owned
 };
 
 /** State of one module object. */
@@ -57,6 +67,7 @@ struct ps_module_state {
 	struct ps_comm_string comms[PS_NR_COMM_STRINGS];
 	struct ps_stack_frames
 		*stack_frames; // PS_NR_STACK_FRAMES, owned; NULL: no stack was read yet
+	uint32_t nr_stacks;    // that were read; it may go round
 };
 
 struct ps_module_state *ps_module_state(PyObject *module);
@@ -181,6 +192,13 @@ PyObject *PerfEvent_decode_callchain(PerfEvent *self);
 
 /** The frames of `_callchain` as lines, each ended by a newline. New reference. */
 PyObject *PerfEvent_stack_lines(PerfEvent *self);
+
+/** Keep @frames (a list of dicts, which gets another reference) in @place instead of what is there. */
+void ps_stack_frames_set(struct ps_stack_frames *place, uint64_t address, uint64_t generation,
+			 unsigned int flags, PyObject *frames);
+
+/** The frame at @index of @place as a dict of the caller's own; @stack is a number of the stack it is for. New reference. */
+PyObject *ps_stack_frames_lend(struct ps_stack_frames *place, uint32_t stack, Py_ssize_t index);
 
 /** Free the frames that @state keeps. */
 void ps_stack_frames_clear(struct ps_module_state *state);

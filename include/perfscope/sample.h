@@ -23,6 +23,7 @@ struct ps_sample_layout {
 	uint16_t ip, tid, time, addr, id, stream_id, cpu, period;
 	uint16_t variable;     // the first part whose size differs from record to record
 	uint16_t raw;	       // the same where it is the raw data, else 0
+	uint16_t chain;	       // the same where it is a call chain and the raw data is next, else 0
 	uint16_t trailer_size; // of other records: sample_id_all
 	uint16_t trailer_time; // bytes of the time from the end of those, 0: none
 	uint16_t trailer_cpu;
@@ -67,6 +68,11 @@ static inline bool ps_sample_raw(const struct ps_sample_layout *layout,
 	if (PS_LIKELY(layout->raw))
 		return ps_bytes_u32(record, layout->raw, &size) &&
 		       ps_bytes_slice(record, layout->raw + sizeof(size), size, ret);
+	uint64_t nr;
+	if (PS_LIKELY(layout->chain))
+		return ps_bytes_u64(record, layout->chain, &nr) && nr < record.size / 8 &&
+		       ps_bytes_u32(record, layout->chain + 8 + 8 * nr, &size) &&
+		       ps_bytes_slice(record, layout->chain + 8 + 8 * nr + sizeof(size), size, ret);
 	struct ps_sample_parts parts;
 	ps_sample_walk(layout, header, &parts);
 	return parts.raw && ps_bytes_slice(record, parts.raw + sizeof(size), parts.raw_size, ret);

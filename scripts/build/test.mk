@@ -29,11 +29,12 @@ $(TEST_MODULES): $(BUILD)/tests/python/%$(PYTHON_SUFFIX): tests/python/%.c $(cal
 
 .PHONY: load probed floor script-driver test-modules test-programs
 test-modules: $(TEST_MODULES)
-# Without sanitizers in a sanitizer's build: their shadow memory faults too.
+# Without sanitizers in a sanitizer's build: their shadow memory faults too. With frame pointers, for stacks.
 load: $(BUILD)/tests/load ## Build the load of known size that live tests, demo and bench observe
 $(BUILD)/tests/load: tests/live/load.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(filter-out -fsanitize% -fno-sanitize%,$(TEST_CFLAGS) $(ALL_LDFLAGS)) -o $@ $< -lpthread
+	$(call say,LINK)$(CC) $(filter-out -fsanitize% -fno-sanitize%,$(TEST_CFLAGS) $(ALL_LDFLAGS)) \
+		-fno-omit-frame-pointer -fno-optimize-sibling-calls -o $@ $< -lpthread
 
 # Unoptimised across functions, so that each is where its name says.
 probed: $(BUILD)/tests/probed

@@ -71,6 +71,9 @@ void ps_sample_layout_init(struct ps_sample_layout *layout, const struct perf_ev
 	if ((attr->sample_type & PERF_SAMPLE_RAW) &&
 	    !(attr->sample_type & (PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN)))
 		layout->raw = at;
+	if ((attr->sample_type & PERF_SAMPLE_RAW) && (attr->sample_type & PERF_SAMPLE_CALLCHAIN) &&
+	    !(attr->sample_type & PERF_SAMPLE_READ))
+		layout->chain = at;
 	if (attr->sample_id_all)
 		init_trailer(layout);
 }

@@ -11,7 +11,10 @@ struct stack {
 	struct ps_module_state *state;
 	const struct ps_lookup *lookup;
 	pid_t pid;
-	PyObject *list; // owned by the caller
+	uint64_t generation;	    // of the maps of pid; 0: not asked for yet
+	PyObject *list;		    // owned
+	Py_ssize_t nr, nr_reserved; // places at the start of the list that are filled; of all
+	uint32_t number;	    // of this stack
 };
 
 static int set_steal(PyObject *dict, const char *name, PyObject *value)
@@ -62,59 +65,101 @@ static PyObject *make_frames(const struct stack *stack, uint64_t address, unsign
 	return_ptr(list);
 }
 
-/** Where the frames of an address are kept; NULL: no memory. */
-static struct ps_stack_frames *find_place(struct ps_module_state *state, uint64_t address)
+/** Where the frames of an address are kept, if they are; NULL: no memory. */
+static struct ps_stack_frames *find_place(struct ps_module_state *state, uint64_t address,
+					  uint64_t generation, unsigned int flags)
 {
-	if (!state->stack_frames)
+	if (PS_UNLIKELY(!state->stack_frames))
 		state->stack_frames = calloc(PS_NR_STACK_FRAMES, sizeof(*state->stack_frames));
-	uint64_t hash = address * 0x9e3779b97f4a7c15ULL >> 40;
+	uint64_t key = address + generation * 0xff51afd7ed558ccdULL + flags;
+	uint64_t hash = key * 0x9e3779b97f4a7c15ULL >> 40;
 	return state->stack_frames ? &state->stack_frames[hash % PS_NR_STACK_FRAMES] : NULL;
 }
 
+static uint64_t generation_of_maps(struct stack *stack)
+{
+	if (!stack->generation && stack->lookup->maps)
+		stack->generation = ps_maps_generation(stack->lookup->maps, stack->pid);
+	return stack->generation;
+}
+
 /** Another number where @address may mean something else than it did. */
-static uint64_t generation_of(const struct stack *stack, uint64_t address, unsigned int flags)
+static inline uint64_t generation_of(struct stack *stack, uint64_t address, unsigned int flags)
 {
-	const struct ps_lookup *lookup = stack->lookup;
-	if (flags & PS_ADDRESS_KERNEL)
-		return lookup && lookup->symbolizer
-			       ? ps_symbolizer_kernel_generation(lookup->symbolizer, address)
-			       : 0;
-	return lookup && lookup->maps ? ps_maps_generation(lookup->maps, stack->pid) : 0;
+	if (!stack->lookup)
+		return 0;
+	if (!(flags & PS_ADDRESS_KERNEL))
+		return generation_of_maps(stack);
+	return stack->lookup->symbolizer
+		       ? ps_symbolizer_kernel_generation(stack->lookup->symbolizer, address)
+		       : 0;
 }
 
-/** The frames of @address: those of last time where nothing changed there. New reference. */
-static PyObject *find_frames(const struct stack *stack, uint64_t address, unsigned int flags)
+/** Append @frame, which is taken over; NULL: an exception is set. */
+static inline int append(struct stack *stack, PyObject *frame)
 {
-	uint64_t generation = generation_of(stack, address, flags);
-	struct ps_stack_frames *place = find_place(stack->state, address);
-	if (place && place->frames && place->address == address &&
-	    place->generation == generation && place->flags == flags) {
-		Py_INCREF(place->frames);
-		return place->frames;
-	}
-	bool may_change;
-	PyObject *frames = make_frames(stack, address, flags, &may_change);
-	if (!frames || !place || may_change)
-		return frames;
-	PyObject *before = place->frames;
-	Py_INCREF(frames);
-	*place = (struct ps_stack_frames){ address, generation, flags, frames };
-	Py_XDECREF(before);
-	return frames;
-}
-
-/** Append copies of the frames of @address: what a script changes in them is its own. */
-static int add_address(struct stack *stack, uint64_t address, unsigned int flags)
-{
-	_cleanup_pydecref_ PyObject *frames = find_frames(stack, address, flags);
-	if (!frames)
+	if (PS_UNLIKELY(!frame))
 		return -1;
-	for (Py_ssize_t i = 0; i < PyList_GET_SIZE(frames); i++) {
-		_cleanup_pydecref_ PyObject *copy = PyDict_Copy(PyList_GET_ITEM(frames, i));
-		if (!copy || PyList_Append(stack->list, copy) < 0)
+	if (PS_LIKELY(stack->nr < stack->nr_reserved)) {
+		PyList_SET_ITEM(stack->list, stack->nr++, frame);
+		return 0;
+	}
+	_cleanup_pydecref_ PyObject *owned = frame;
+	return PyList_Append(stack->list, owned);
+}
+
+/** Append the frames of @place: what a script changes in them is its own. */
+static inline int append_lent(struct stack *stack, struct ps_stack_frames *place)
+{
+	PyObject *frames = place->frames;
+	// That it stays is looked at each time: the collector may run a script's code, and that look at a stack.
+	for (Py_ssize_t i = 0; place->frames == frames && i < PyList_GET_SIZE(frames); i++) {
+		if (append(stack, ps_stack_frames_lend(place, stack->number, i)) < 0)
 			return -1;
 	}
 	return 0;
+}
+
+/** Append @frames, which are of this stack alone. */
+static int append_new(struct stack *stack, PyObject *frames)
+{
+	for (Py_ssize_t i = 0; i < PyList_GET_SIZE(frames); i++) {
+		PyObject *frame = PyList_GET_ITEM(frames, i);
+		Py_INCREF(frame);
+		if (append(stack, frame) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/** Append the frames of @address: those of last time where nothing changed there. */
+static int add_address(struct stack *stack, uint64_t address, unsigned int flags)
+{
+	uint64_t generation = generation_of(stack, address, flags);
+	struct ps_stack_frames *place = find_place(stack->state, address, generation, flags);
+	if (PS_LIKELY(place && place->frames && place->address == address &&
+		      place->generation == generation && place->flags == flags))
+		return append_lent(stack, place);
+	bool may_change;
+	_cleanup_pydecref_ PyObject *frames = make_frames(stack, address, flags, &may_change);
+	stack->generation = 0; // it may have looked the process up
+	if (!frames)
+		return -1;
+	if (!place || may_change)
+		return append_new(stack, frames);
+	ps_stack_frames_set(place, address, generation, flags, frames);
+	return append_lent(stack, place);
+}
+
+/** How many of the @nr addresses of @chain are no marks. */
+static Py_ssize_t count_addresses(struct ps_bytes chain)
+{
+	uint64_t nr = 0, address;
+	Py_ssize_t count = 0;
+	ps_bytes_u64(chain, 0, &nr);
+	for (uint64_t i = 0; i < nr && ps_bytes_u64(chain, 8 + 8 * i, &address); i++)
+		count += address < (uint64_t)PERF_CONTEXT_MAX;
+	return count;
 }
 
 /** The kernel's chain: addresses, and marks of what space those behind them are of (enum perf_callchain_context). */
@@ -163,24 +208,38 @@ static int add_unwound(struct stack *stack, const struct ps_sample_parts *parts)
 	return 0;
 }
 
+/** Where the kernel's chain is; empty where there is none. */
+static struct ps_bytes find_chain(const PerfEvent *self, const struct ps_sample_parts *parts)
+{
+	struct ps_bytes record = { (const uint8_t *)self->header, self->header->size };
+	struct ps_bytes chain = { record.data, 0 };
+	if (parts->callchain)
+		ps_bytes_slice(record, parts->callchain, record.size - parts->callchain, &chain);
+	return chain;
+}
+
 PyObject *PerfEvent_decode_callchain(PerfEvent *self)
 {
 	const struct ps_sample_layout *layout = &self->type->layout;
-	_cleanup_pydecref_ PyObject *list = PyList_New(0);
-	if (!list)
-		return NULL;
 	struct ps_module_state *state = ps_module_state(self->type->module);
 	struct ps_sample_parts parts;
 	ps_sample_walk(layout, self->header, &parts);
+	struct ps_bytes chain = find_chain(self, &parts);
 	struct ps_bytes record = { (const uint8_t *)self->header, self->header->size };
 	uint32_t pid = 0;
 	ps_bytes_u32(record, layout->tid, &pid);
-	struct stack stack = { self, state, state->host ? &state->host->lookup : NULL, (pid_t)pid,
-			       list };
-	struct ps_bytes chain;
-	if (parts.callchain &&
-	    ps_bytes_slice(record, parts.callchain, record.size - parts.callchain, &chain) &&
-	    add_chain(&stack, chain) < 0)
+	Py_ssize_t nr = count_addresses(chain);
+	_cleanup_pydecref_ PyObject *list = PyList_New(nr);
+	struct stack stack = {
+		.event = self,
+		.state = state,
+		.lookup = state->host ? &state->host->lookup : NULL,
+		.pid = (pid_t)pid,
+		.list = list,
+		.nr_reserved = nr,
+		.number = ++state->nr_stacks,
+	};
+	if (!list || add_chain(&stack, chain) < 0)
 		return NULL;
 	if (self->type->is_unwound && parts.regs_user && parts.stack_user &&
 	    add_unwound(&stack, &parts) < 0)
@@ -222,12 +281,4 @@ PyObject *PerfEvent_stack_lines(PerfEvent *self)
 			return NULL;
 	}
 	return PyUnicode_Join(empty, lines);
-}
-
-void ps_stack_frames_clear(struct ps_module_state *state)
-{
-	for (size_t i = 0; state->stack_frames && i < PS_NR_STACK_FRAMES; i++)
-		Py_CLEAR(state->stack_frames[i].frames);
-	free(state->stack_frames);
-	state->stack_frames = NULL;
 }

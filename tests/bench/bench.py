@@ -33,6 +33,9 @@ NR_EVENTS = {"walk": 2_000_000, "count": 1_000_000, "fields": 1_000_000, "to_dic
 # CPUs share a core that part is much faster: how large it is would decide the figure. So the load waits for it.
 RATES = {"to_dict": 300_000}
 WANTED_RATIO = 1.3
+NR_STACKS, STACK_CALLS = 100_000, 20
+WANTED_STACK_NS = 3000
+WANTED_STACK_RATIO = 1.1
 BYTES_A_RECORD = 128
 LOSS_RATE, LOSS_SECONDS = 500_000, 5
 NR_STARTS = 15
@@ -77,11 +80,16 @@ class Bench:
         run = self.observe(mode, ["-m", ring_pages(nr_events)], self.load(mode, nr_events))
         return self.take(run, nr_events)
 
+    @staticmethod
+    def start(mode, options):
+        observer = Observer(["python", "-e", EVENT, *options, os.path.join(BENCH, "observe.py"), mode], preexec_fn=pin)
+        observer.wait_until_ready()
+        return observer
+
     def observe(self, mode, options, load):
         """What observe.py tells after @load."""
-        observer = Observer(["python", "-e", EVENT, *options, os.path.join(BENCH, "observe.py"), mode], preexec_fn=pin)
+        observer = self.start(mode, options)
         try:
-            observer.wait_until_ready()
             run_load(*load)
             return observer.stop().json[-1]
         finally:
@@ -94,10 +102,11 @@ class Bench:
             raise SystemExit(f"bench: {told['n']} of {nr_events} events arrived, {told['lost']} lost: no measure")
         return told["cpu_ns"] / told["n"]
 
-    def count_items(self):
-        """How many items to_dict() has: the floor then fills a dict of as many."""
-        observer = Observer(["python", "-e", EVENT, os.path.join(BENCH, "count_items.py"),
-                             "--run", livetest.LOAD, "getppid", 1])
+    @staticmethod
+    def count(script, options, load):
+        """The number that @script prints of the first event of @load."""
+        observer = Observer(["python", "-e", EVENT, *options, os.path.join(BENCH, script), "--run", livetest.LOAD,
+                             *map(str, load)])
         try:
             return next(int(line) for line in observer.wait().lines if line.isdigit())
         finally:
@@ -113,13 +122,40 @@ class Bench:
     def speed_rows(self):
         walk = statistics.median(self.floor("walk", NR_EVENTS["walk"]) for _ in range(self.nr_runs))
         yield "walk the ring, ns an event", f"{walk:.0f}", "", "", "", True
-        self.nr_items = self.count_items()
+        # The floor then fills a dict of as many.
+        self.nr_items = self.count("count_items.py", [], ["getppid", 1])
         names = {"count": "handler that counts", "fields": "handler that reads two fields",
                  "to_dict": f"`to_dict()` of {self.nr_items} items"}
         for mode, name in names.items():
             floor, our, ratio = self.compare(mode)
             yield (f"{name}, ns an event", f"{floor:.0f}", f"{our:.0f}", f"{ratio:.2f}", f"≤ {WANTED_RATIO}",
                    ratio <= WANTED_RATIO)
+
+    def stack(self, mode, options):
+        """ns per event of @mode on a load of known depth, once all addresses are known."""
+        load = ["--cpu", LOAD_CPU, "deep", STACK_CALLS]
+        observer = self.start(mode, [*options, "-C", LOAD_CPU, "-m", "64M"])
+        try:
+            run_load(*load, 1000)
+            time.sleep(0.3)
+            observer.send_signal(signal.SIGUSR2)
+            time.sleep(0.1)
+            run_load(*load, NR_STACKS)
+            return self.take(observer.stop().json[-1], NR_STACKS)
+        finally:
+            observer.close()
+
+    def stack_rows(self):
+        nr_frames = self.count("count_frames.py", ["-g"], ["deep", STACK_CALLS, 1])
+        runs = [(self.stack("count", []), self.stack("count", ["-g"]), self.stack("callchain", ["-g"]))
+                for _ in range(self.nr_runs)]
+        plain, unread, read = (statistics.median(column) for column in zip(*runs))
+        ratio = statistics.median(run[1] / run[0] for run in runs)
+        yield (f"a stack of {nr_frames} frames that no handler reads, ns an event; beside it the event without",
+               f"{plain:.0f}", f"{unread:.0f}", f"{ratio:.2f}", f"≤ {WANTED_STACK_RATIO}", ratio <= WANTED_STACK_RATIO)
+        ratio = statistics.median(run[2] / run[0] for run in runs)
+        yield (f"handler that reads `_callchain` of {nr_frames} frames, ns an event; beside it the event without",
+               f"{plain:.0f}", f"{read:.0f}", f"{ratio:.2f}", f"≤ {WANTED_STACK_NS} ns", read <= WANTED_STACK_NS)
 
     def time_python_ms(self):
         start_ns = time.monotonic_ns()
@@ -190,7 +226,7 @@ def main():
     table = f"\n{describe_machine(options.python)}; median of {options.runs}.\n\n"
     table += "| measure | floor | perfscope | ratio | wanted | met |\n|---|---:|---:|---:|---:|---|\n"
     print(table, end="", flush=True)
-    rows = [*bench.speed_rows(), bench.start_row(), bench.memory_row(), bench.loss_row()]
+    rows = [*bench.speed_rows(), *bench.stack_rows(), bench.start_row(), bench.memory_row(), bench.loss_row()]
     for *cells, is_met in rows:
         line = f"| {' | '.join(cells)} | {'yes' if is_met else 'no'} |\n"
         print(line, end="", flush=True)

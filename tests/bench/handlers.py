@@ -20,3 +20,9 @@ def to_dict(event):
     global n
     event.to_dict()
     n += 1
+
+
+def callchain(event):
+    global n
+    event._callchain
+    n += 1

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What perfscope runs in bench.py: a handler of handlers.py on every event, and at the end a line of JSON.
 
-observe.py HANDLER, one of handlers.py's, or `start`: the clock at the first event.
+observe.py HANDLER, one of handlers.py's, or `start`: the clock at the first event. SIGUSR2 begins the measure anew.
 """
 
 import json
@@ -35,6 +35,11 @@ def read_resident_kb():
 def __init__():
     global start_ns
     start_ns = time.process_time_ns()
+
+
+def __print_stat__(indent):
+    handlers.n = 0
+    __init__()
 
 
 def __lost__(lost_start, lost_end, lost_number):

@@ -88,6 +88,24 @@ static void run_getppid(char **arguments, int nr, struct outcome *ret)
 	ret->count = count;
 }
 
+/** Call getppid @count times, @depth calls down; the work after each call keeps its frame. */
+static __attribute__((noinline)) long call_from_depth(long depth, long count)
+{
+	if (depth > 1)
+		return call_from_depth(depth - 1, count) + depth;
+	for (long i = 0; i < count; i++)
+		syscall(SYS_getppid);
+	return count;
+}
+
+/** deep DEPTH N: N getppid calls with DEPTH functions of this program's on the stack, beside main and what it calls. */
+static void run_deep(char **arguments, int nr, struct outcome *ret)
+{
+	volatile long depth = number(arguments, nr, 0, 1);
+	ret->count = number(arguments, nr, 1, 1);
+	call_from_depth(depth, ret->count);
+}
+
 /** touch N: the first write to N fresh pages, each a page fault. */
 static void run_touch(char **arguments, int nr, struct outcome *ret)
 {
@@ -278,7 +296,7 @@ static const struct action {
 	{ "kill", run_kill },	    { "pingpong", run_pingpong }, { "fork", run_fork },
 	{ "exec", run_exec },	    { "rename", run_rename },	  { "threads", run_threads },
 	{ "wait", run_wait },	    { "sleep", run_sleep },	  { "spin", run_spin },
-	{ "exit", run_exit },
+	{ "exit", run_exit },	    { "deep", run_deep },
 };
 
 static const struct action *find_action(const char *name)

@@ -93,6 +93,39 @@ TEST(sample, raw_data_of_a_tracepoint_is_found)
 	ASSERT_EQ(parts.callchain, 0);
 }
 
+TEST(sample, raw_data_behind_a_call_chain_is_found)
+{
+	struct ps_sample_layout layout = layout_of((struct perf_event_attr){
+		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_RAW });
+	struct sample sample = { 0 };
+	ADD(&sample, 1, 3, 10, 11, 12);
+	ADD(&sample, 12 | 7ULL << 32, 8);
+	struct ps_bytes raw;
+	ASSERT_TRUE(ps_sample_raw(&layout, &sample.header, &raw));
+	ASSERT_TRUE(raw.data == (const uint8_t *)&sample + 52);
+	ASSERT_EQ(raw.size, 12);
+	for (uint16_t size = 8; size < 64; size++) {
+		struct perf_event_header *cut = malloc(size);
+		sample.header.size = size;
+		memcpy(cut, &sample, size);
+		ASSERT_FALSE(ps_sample_raw(&layout, cut, &raw));
+		free(cut);
+	}
+}
+
+TEST(sample, raw_data_behind_a_call_chain_that_lies_is_none)
+{
+	const uint64_t lies[] = { 4, 1ULL << 29, 1ULL << 61, (1ULL << 61) - 1, UINT64_MAX };
+	struct ps_sample_layout layout = layout_of(
+		(struct perf_event_attr){ .sample_type = PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_RAW });
+	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		struct sample sample = { 0 };
+		ADD(&sample, lies[i], 4, 4, 4);
+		struct ps_bytes raw;
+		ASSERT_FALSE(ps_sample_raw(&layout, &sample.header, &raw));
+	}
+}
+
 /** The read part of @format, @nr_words long, stands before raw data, which is found. */
 static void check_read(uint64_t format, uint64_t first, size_t nr_words)
 {

@@ -63,6 +63,8 @@ void ps_maps_follow(struct ps_maps *maps, const struct perf_event_header *header
 /**
  * What lies at @address of process @pid, at the record last followed; NULL: nothing that is executable.
  *
+ * After an exec that is also what lay there before it, until something newer is found at an address: the record of an
+ * exec comes while the kernel still works for its caller.
  * Reads /proc for a process never heard of, and once a second for an address that lies in no map.
  * Borrowed until the next call on @maps.
  */

@@ -145,7 +145,9 @@ static int add_address(struct stack *stack, uint64_t address, unsigned int flags
 	stack->generation = 0; // it may have looked the process up
 	if (!frames)
 		return -1;
-	if (!place || may_change)
+	// Between an exec and its first map there is no number for what is there.
+	bool is_numbered = generation || flags & PS_ADDRESS_KERNEL || !stack->lookup;
+	if (!place || may_change || !is_numbered)
 		return append_new(stack, frames);
 	ps_stack_frames_set(place, address, generation, flags, frames);
 	return append_lent(stack, place);

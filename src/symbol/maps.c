@@ -170,7 +170,7 @@ static void follow_exec(struct ps_maps *maps, pid_t pid, uint64_t time_ns)
 {
 	struct process *process = process_of(maps, pid, time_ns);
 	if (process)
-		process_reset(maps, process, NULL, time_ns);
+		process_exec(maps, process, time_ns);
 }
 
 /** The child starts with the maps of its parent. */
@@ -237,12 +237,25 @@ void ps_maps_follow(struct ps_maps *maps, const struct perf_event_header *header
 
 /* The whole. */
 
+/** The record of an exec comes before its end: the kernel still works for the code that called it. */
+static const struct ps_map *find_around_exec(struct ps_maps *maps, struct process *process,
+					     uint64_t address)
+{
+	const struct ps_map *map = map_set_find(process->set, address);
+	if (!map)
+		return map_set_find(process->before, address);
+	process_forget_before(maps, process);
+	return map;
+}
+
 const struct ps_map *ps_maps_find(struct ps_maps *maps, pid_t pid, uint64_t address)
 {
 	struct process *process = process_know(maps, pid);
 	if (PS_UNLIKELY(!process))
 		return NULL;
-	const struct ps_map *map = map_set_find(process->set, address);
+	const struct ps_map *map = PS_UNLIKELY(process->before)
+					   ? find_around_exec(maps, process, address)
+					   : map_set_find(process->set, address);
 	if (PS_LIKELY(map) || process->is_dead)
 		return map;
 	if (process->snapshot_ms && now_ms() - process->snapshot_ms < SNAPSHOT_PERIOD_MS)

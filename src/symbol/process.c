@@ -27,6 +27,12 @@ struct process *process_find(struct ps_maps *maps, pid_t pid)
 	return process;
 }
 
+void process_forget_before(struct ps_maps *maps, struct process *process)
+{
+	map_set_put(process->before, &maps->files);
+	process->before = NULL;
+}
+
 static void process_remove(struct ps_maps *maps, struct process *process)
 {
 	process_revive(maps, process);
@@ -38,6 +44,7 @@ static void process_remove(struct ps_maps *maps, struct process *process)
 	if (maps->last == process)
 		maps->last = NULL;
 	map_set_put(process->set, &maps->files);
+	process_forget_before(maps, process);
 	free(process);
 }
 
@@ -104,12 +111,20 @@ void process_reset(struct ps_maps *maps, struct process *process, struct map_set
 		   uint64_t time_ns)
 {
 	map_set_put(process->set, &maps->files);
+	process_forget_before(maps, process);
 	process->set = set;
 	process->id = ++maps->last_process_id;
 	process->forked_from = 0;
 	process->is_parent_read = false;
 	process->since_ns = time_ns;
 	process->snapshot_ms = 0;
+}
+
+void process_exec(struct ps_maps *maps, struct process *process, uint64_t time_ns)
+{
+	struct map_set *before = map_set_share(process->set);
+	process_reset(maps, process, NULL, time_ns);
+	process->before = before;
 }
 
 void process_map(struct ps_maps *maps, struct process *process, const struct ps_map *map,

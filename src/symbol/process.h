@@ -12,9 +12,10 @@
 struct process {
 	pid_t pid;
 	bool is_dead;
-	struct map_set *set; // NULL: empty
-	uint64_t id;	     // of this process since its exec
-	pid_t parent_pid;    // 0: not known
+	struct map_set *set;	// NULL: empty
+	struct map_set *before; // of before the exec, until what came after it is seen to run
+	uint64_t id;		// of this process since its exec
+	pid_t parent_pid;	// 0: not known
 	uint64_t
 		forked_from; // the id of the parent then, 0: it has called exec since, or not known
 	bool is_parent_read; // from /proc
@@ -42,6 +43,10 @@ struct process *process_add(struct ps_maps *maps, pid_t pid);
 /** Start anew with @set, whose reference is taken over. */
 void process_reset(struct ps_maps *maps, struct process *process, struct map_set *set,
 		   uint64_t time_ns);
+/** Start anew by an exec: the caller of the exec is still looked up in what was there before. */
+void process_exec(struct ps_maps *maps, struct process *process, uint64_t time_ns);
+/** Let go what was there before the exec. */
+void process_forget_before(struct ps_maps *maps, struct process *process);
 /** Keep @process for late readers; the oldest of the dead may go, and that is not @process. */
 void process_bury(struct ps_maps *maps, struct process *process);
 /** Take @process back among the living. */

@@ -91,6 +91,8 @@ TEST(maps, exec_ends_all_maps_and_a_new_name_does_not)
 	ASSERT_STR_EQ(at(maps, NOBODY, 0x1000), "/a+0");
 	follow_fork(maps, NOBODY, NOBODY + 1);
 	follow_exec_at(maps, NOBODY, 10);
+	follow_mmap2(maps, NOBODY, 0x5000, 0x1000, 0, "/new");
+	ASSERT_STR_EQ(at(maps, NOBODY, 0x5000), "/new+0");
 	ASSERT_STR_EQ(at(maps, NOBODY, 0x1000), "-");
 	struct ps_process_id child = ps_maps_process(maps, NOBODY + 1);
 	ASSERT_TRUE(ps_maps_forked_from(maps, child).id != ps_maps_process(maps, NOBODY).id);
@@ -102,6 +104,25 @@ TEST(maps, exec_ends_all_maps_and_a_new_name_does_not)
 	ASSERT_STR_EQ(at(maps, NOBODY, 0x1000), "-");
 	ps_maps_follow(maps, &late.header, 11);
 	ASSERT_STR_EQ(at(maps, NOBODY, 0x1000), "/before+0");
+	ps_maps_destroy(maps);
+}
+
+TEST(maps, the_caller_of_an_exec_is_known_until_what_it_called_runs)
+{
+	struct ps_maps *maps = create();
+	follow_mmap2(maps, NOBODY, 0x1000, 0x1000, 0, "/caller");
+	follow_exec_at(maps, NOBODY, 10);
+	ASSERT_STR_EQ(at(maps, NOBODY, 0x1000), "/caller+0");
+	ASSERT_EQ(ps_maps_generation(maps, NOBODY), 0);
+	follow_mmap2(maps, NOBODY, 0x5000, 0x1000, 0, "/called");
+	ASSERT_STR_EQ(at(maps, NOBODY, 0x1800), "/caller+0x800");
+	ASSERT_STR_EQ(at(maps, NOBODY, 0x5000), "/called+0");
+	ASSERT_STR_EQ(at(maps, NOBODY, 0x1000), "-");
+	// Of two execs in a row only the last caller can still be at work.
+	follow_exec_at(maps, NOBODY, 20);
+	ASSERT_STR_EQ(at(maps, NOBODY, 0x5000), "/called+0");
+	follow_exec_at(maps, NOBODY, 30);
+	ASSERT_STR_EQ(at(maps, NOBODY, 0x5000), "-");
 	ps_maps_destroy(maps);
 }
 

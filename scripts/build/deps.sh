@@ -4,7 +4,7 @@
 set -eu
 python=${1:-/usr/bin/python3}
 
-packages="gcc libc6-dev pkg-config xz-utils libtraceevent-dev libpfm4-dev libdw-dev libelf-dev libiberty-dev libdebuginfod1 systemtap-sdt-dev libcmocka-dev g++ man-db"
+packages="gcc libc6-dev pkg-config xz-utils libtraceevent-dev libpfm4-dev libdw-dev libelf-dev libiberty-dev libdebuginfod1 systemtap-sdt-dev libcmocka-dev g++ man-db linux-perf"
 # libperf: its own package where there is one, else it is built from the kernel's source.
 if ! pkg-config --exists libperf 2>/dev/null && ! ls /usr/src/linux-source-*.tar.xz >/dev/null 2>&1; then
 	packages="$packages linux-source"

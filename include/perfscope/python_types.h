@@ -187,6 +187,9 @@ PyObject *PerfEvent_decode_common(PerfEvent *self, enum ps_common_slot slot);
 /** The value of a part of the sample. New reference. */
 PyObject *PerfEvent_decode_sample(PerfEvent *self, const struct ps_sample_field *field);
 
+/** Write a part of the sample in words. False: it has none, or is not there. */
+bool PerfEvent_write_sample(PerfEvent *self, const struct ps_sample_field *field, FILE *stream);
+
 /** `_callchain`: a list of frames. New reference. */
 PyObject *PerfEvent_decode_callchain(PerfEvent *self);
 

@@ -7,6 +7,7 @@
 #define PERFSCOPE_SAMPLE_FIELD_H
 
 #include <perfscope/sample.h>
+#include <stdio.h>
 
 /** How a part becomes a value. */
 enum ps_sample_kind {
@@ -31,6 +32,8 @@ struct ps_sample_field {
 	size_t layout_member;	// of ps_sample_layout: a part of fixed place; else NO_MEMBER
 	size_t part_member;	// of ps_sample_parts
 	uint8_t delta;		// bytes from there
+	void (*write)(uint64_t value,
+		      FILE *stream); // in words, of PS_SAMPLE_U64; NULL: a number says it
 };
 
 #define PS_SAMPLE_NO_MEMBER ((size_t)-1)

@@ -2,11 +2,10 @@
 #include <perfscope/sample.h>
 
 #include <perfscope/cleanup.h>
+#include <perfscope/sample_text.h>
 
 // Bits that younger kernels know and the headers of older ones do not.
 #define BRANCH_COUNTERS (1ULL << 19) // PERF_SAMPLE_BRANCH_COUNTERS, Linux 6.8
-
-#define BRANCH_ENTRY_SIZE 24 // struct perf_branch_entry
 
 #define FIXED_BITS                                                                                 \
 	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |            \
@@ -148,7 +147,7 @@ static bool walk_branch_stack(struct walk *walk)
 		return false;
 	if (walk->layout->has_branch_hw_index && !step_u64(walk))
 		return false;
-	if (!step_array(walk, nr, BRANCH_ENTRY_SIZE))
+	if (!step_array(walk, nr, PS_BRANCH_SIZE))
 		return false;
 	return !walk->layout->has_branch_counters || step_array(walk, nr, 8);
 }

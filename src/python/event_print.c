@@ -119,7 +119,7 @@ static bool write_fields(PerfEvent *self, FILE *stream)
 	return true;
 }
 
-/** Numbers of a sample that are not in its head: addresses in hex. */
+/** Numbers of a sample that are not in its head: in words where there are some, addresses in hex. */
 static bool write_sample(PerfEvent *self, FILE *stream)
 {
 	const uint64_t in_head = PS_SAMPLE_BASE;
@@ -132,6 +132,11 @@ static bool write_sample(PerfEvent *self, FILE *stream)
 		_cleanup_pydecref_ PyObject *value = PerfEvent_load(self, slot);
 		if (!value)
 			return false;
+		if (field->write) {
+			fprintf(stream, " %s=", field->name);
+			PerfEvent_write_sample(self, field, stream);
+			continue;
+		}
 		unsigned long long number = PyLong_AsUnsignedLongLong(value);
 		fprintf(stream, field->bits & addresses ? " %s=%#llx" : " %s=%llu", field->name,
 			number);

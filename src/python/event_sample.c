@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /** The parts of a sample as Python values. Layouts: linux/perf_event.h, comment at PERF_RECORD_SAMPLE. */
 #include <perfscope/python_types.h>
+#include <perfscope/sample_text.h>
 
 /** dict[name] = value, which is taken over; false with an exception set. */
 static bool set_steal(PyObject *dict, const char *name, PyObject *value)
@@ -128,30 +129,34 @@ static PyObject *make_counts(EventType *type, struct ps_bytes bytes)
 	return_ptr(dict);
 }
 
-// struct perf_branch_entry: from, to, and a word of bits.
-#define BRANCH_SIZE 24
-
 static PyObject *make_branch(struct ps_bytes bytes, size_t at)
 {
-	uint64_t from = 0, to = 0, bits = 0;
-	ps_bytes_u64(bytes, at, &from);
-	ps_bytes_u64(bytes, at + 8, &to);
-	ps_bytes_u64(bytes, at + 16, &bits);
-	return Py_BuildValue("{sKsKsOsOsOsOsKsK}", "from", from, "to", to, "mispred",
-			     bits & 1 ? Py_True : Py_False, "predicted",
-			     bits & 2 ? Py_True : Py_False, "in_tx", bits & 4 ? Py_True : Py_False,
-			     "abort", bits & 8 ? Py_True : Py_False, "cycles",
-			     (unsigned long long)(bits >> 4 & 0xffff), "type",
-			     (unsigned long long)(bits >> 20 & 0xf));
+	struct ps_branch branch = { 0 };
+	ps_branch_read(bytes, at, &branch);
+	return Py_BuildValue("{sKsKsOsOsOsOsIsI}", "from", (unsigned long long)branch.from, "to",
+			     (unsigned long long)branch.to, "mispred",
+			     branch.mispred ? Py_True : Py_False, "predicted",
+			     branch.predicted ? Py_True : Py_False, "in_tx",
+			     branch.in_tx ? Py_True : Py_False, "abort",
+			     branch.abort ? Py_True : Py_False, "cycles",
+			     (unsigned int)branch.cycles, "type", (unsigned int)branch.type);
+}
+
+/** The number of branches in @bytes; *@ret_at is where the first is. */
+static uint64_t find_branches(const EventType *type, struct ps_bytes bytes, size_t *ret_at)
+{
+	uint64_t nr = 0;
+	ps_bytes_u64(bytes, 0, &nr);
+	*ret_at = type->layout.has_branch_hw_index ? 16 : 8;
+	return nr;
 }
 
 static PyObject *make_branches(EventType *type, struct ps_bytes bytes)
 {
-	uint64_t nr = 0;
-	ps_bytes_u64(bytes, 0, &nr);
-	size_t at = type->layout.has_branch_hw_index ? 16 : 8;
+	size_t at;
+	uint64_t nr = find_branches(type, bytes, &at);
 	_cleanup_pydecref_ PyObject *list = PyList_New(0);
-	for (uint64_t i = 0; list && i < nr; i++, at += BRANCH_SIZE) {
+	for (uint64_t i = 0; list && i < nr; i++, at += PS_BRANCH_SIZE) {
 		_cleanup_pydecref_ PyObject *branch = make_branch(bytes, at);
 		if (!branch || PyList_Append(list, branch) < 0)
 			return NULL;
@@ -218,4 +223,30 @@ PyObject *PerfEvent_decode_sample(PerfEvent *self, const struct ps_sample_field 
 			     "%U: the record is cut before its part %s", self->type->name,
 			     field->name);
 	return value;
+}
+
+static void write_branches(EventType *type, struct ps_bytes bytes, FILE *stream)
+{
+	size_t at;
+	uint64_t nr = find_branches(type, bytes, &at);
+	struct ps_branch branch;
+	for (uint64_t i = 0; i < nr && ps_branch_read(bytes, at, &branch); i++) {
+		fputs(i ? " " : "", stream);
+		ps_write_branch(&branch, stream);
+		at += PS_BRANCH_SIZE;
+	}
+}
+
+bool PerfEvent_write_sample(PerfEvent *self, const struct ps_sample_field *field, FILE *stream)
+{
+	struct ps_bytes bytes;
+	uint64_t value;
+	if ((!field->write && field->kind != PS_SAMPLE_BRANCHES) ||
+	    !ps_sample_find_field(&self->type->layout, self->header, field, &bytes))
+		return false;
+	if (field->kind == PS_SAMPLE_BRANCHES)
+		write_branches(self->type, bytes, stream);
+	else if (ps_bytes_u64(bytes, 0, &value))
+		field->write(value, stream);
+	return true;
 }

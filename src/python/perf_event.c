@@ -346,6 +346,29 @@ static bool is_own_field(const PerfEvent *self, Py_ssize_t slot)
 	       (size_t)slot < PS_NR_COMMON_SLOTS + self->type->schema->nr_fields;
 }
 
+/** What the event's own field or part of the sample in @slot says in words; the caller frees it; NULL: nothing. */
+static char *symbolic_text(PerfEvent *self, Py_ssize_t slot)
+{
+	const struct ps_schema *schema = self->type->schema;
+	struct ps_bytes raw;
+	if (is_own_field(self, slot))
+		return schema->format && PerfEvent_find_raw(self, &raw)
+			       ? ps_format_symbolic(schema->format,
+						    schema->fields[slot - PS_NR_COMMON_SLOTS].name,
+						    raw)
+			       : NULL;
+	if (slot < PS_NR_COMMON_SLOTS)
+		return NULL;
+	_cleanup_free_ char *text = NULL;
+	size_t size, index = slot - PS_NR_COMMON_SLOTS - schema->nr_fields;
+	FILE *stream = open_memstream(&text, &size);
+	bool is_written =
+		stream && PerfEvent_write_sample(self, self->type->samples[index], stream);
+	if (stream && fclose(stream))
+		is_written = false;
+	return is_written ? take_ptr(text) : NULL;
+}
+
 static PyObject *PerfEvent_symbolic(PerfEvent *self, PyObject *name)
 {
 	Py_ssize_t slot = EventType_find_key(self->type, name);
@@ -357,12 +380,7 @@ static PyObject *PerfEvent_symbolic(PerfEvent *self, PyObject *name)
 	_cleanup_pydecref_ PyObject *value = PerfEvent_load(self, slot);
 	if (!value)
 		return NULL;
-	struct ps_schema *schema = self->type->schema;
-	struct ps_bytes raw;
-	_cleanup_free_ char *text = NULL;
-	if (is_own_field(self, slot) && schema->format && PerfEvent_find_raw(self, &raw))
-		text = ps_format_symbolic(schema->format,
-					  schema->fields[slot - PS_NR_COMMON_SLOTS].name, raw);
+	_cleanup_free_ char *text = symbolic_text(self, slot);
 	return text ? ps_text_to_python(text, strlen(text)) : PyObject_Str(value);
 }
 

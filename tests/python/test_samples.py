@@ -203,6 +203,20 @@ class TestSamples(unittest.TestCase):
         self.assertTrue(line.endswith("swapper/5       0 ..... [005]      4.000000: thing: ip=0xffffffff81000000 "
                                       "addr=0x7f00 cgroup=9"), line)
 
+    def test_parts_in_words(self):
+        attr = (TID | DATA_SRC | TRANSACTION | DATA_PAGE_SIZE | CODE_PAGE_SIZE | BRANCH_STACK, 0, BRANCH_HW_INDEX, 0, 0)
+        body = struct.pack("=ii", 1, 2) + pack(2, 9, 16, 32, 2 | 12 << 4 | 4 << 20, 48, 64, 1) + pack(
+            0x2 | 0xa << 5 | 2 << 19 | 2 << 24 | 0x1a << 26, 2 | 4 | 1 << 37, 4096, 2 << 20)
+        record = struct.pack("=IHH", 9, 0, 8 + len(body)) + body
+        kind = eventmaker.counter_type(perfscope, "thing", *attr)
+        words = {"data_src": "OP LOAD|LVL L1 hit|SNP None|TLB L1 or L2 hit|LCK Yes|BLK N/A", "transaction": "TX SYNC :20",
+                 "data_page_size": "4K", "code_page_size": "2M",
+                 "branch_stack": "0x10/0x20/P/-/-/12/CALL 0x30/0x40/M/-/-/0/-", "pid": "1", "_tid": "2"}
+        self.assertEqual(eventmaker.call(kind, record, lambda e: {name: e.symbolic(name) for name in words}), words)
+        line = eventmaker.call(kind, record, str)
+        self.assertTrue(line.endswith(f"thing: data_src={words['data_src']} transaction=TX SYNC :20 data_page_size=4K "
+                                      "code_page_size=2M"), line)
+
     def test_value_of_every_part_is_the_common_one_too(self):
         record = struct.pack("=IHHQiiQIIQ", 9, 0, 48, 1, 2, 3, 4, 5, 0, 6)
         kind = eventmaker.counter_type(perfscope, "thing", BASE, 0, 0, 0, 0)

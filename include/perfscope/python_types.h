@@ -5,6 +5,7 @@
 #ifndef PERFSCOPE_PYTHON_TYPES_H
 #define PERFSCOPE_PYTHON_TYPES_H
 
+#include <perfscope/machine.h>
 #include <perfscope/python.h>
 #include <perfscope/sample_field.h>
 
@@ -120,6 +121,7 @@ typedef struct {
 	PyObject *module;	  // owned
 	struct ps_schema *schema; // a reference
 	struct ps_sample_layout layout;
+	enum ps_arch arch; // whose registers the samples have
 	struct ps_time_view time_view;
 	int64_t realtime_offset_ns;
 	bool is_unwound;			// the user's part of a stack comes from stack_user

@@ -54,7 +54,4 @@ bool ps_sample_find_field(const struct ps_sample_layout *layout,
 			  const struct perf_event_header *header,
 			  const struct ps_sample_field *field, struct ps_bytes *ret);
 
-/** The name of register @number of the machine that this was compiled for, perf's name; NULL: none. */
-const char *ps_register_name(unsigned int number);
-
 #endif

@@ -5,6 +5,7 @@
 #ifndef PERFSCOPE_SESSION_H
 #define PERFSCOPE_SESSION_H
 
+#include <perfscope/machine.h>
 #include <perfscope/clock.h>
 #include <perfscope/ring.h>
 #include <perfscope/sample.h>
@@ -49,7 +50,8 @@ struct ps_session_options {
 
 struct ps_session {
 	struct ps_clock clock;
-	struct ps_source_list *sources; // borrowed
+	struct ps_source_list *sources;	  // borrowed
+	const struct ps_machine *machine; // that wrote the records, borrowed; NULL: this one
 	struct ps_stream *streams;
 	size_t nr_streams;
 	struct ps_ring *rings;

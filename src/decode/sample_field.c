@@ -88,20 +88,3 @@ bool ps_sample_find_field(const struct ps_sample_layout *layout,
 	return ps_bytes_slice(record, offset + field->delta, record.size - offset - field->delta,
 			      ret);
 }
-
-// By number of the bit in sample_regs_user: asm/perf_regs.h of each architecture.
-static const char *const register_names[] = {
-#if defined(__x86_64__) || defined(__i386__)
-	"ax", "bx", "cx", "dx", "si", "di", "bp",  "sp",  "ip",	 "flags", "cs",	 "ss",
-	"ds", "es", "fs", "gs", "r8", "r9", "r10", "r11", "r12", "r13",	  "r14", "r15",
-#elif defined(__aarch64__)
-	"x0",  "x1",  "x2",  "x3",  "x4",  "x5",  "x6",	 "x7",	"x8",  "x9",  "x10",
-	"x11", "x12", "x13", "x14", "x15", "x16", "x17", "x18", "x19", "x20", "x21",
-	"x22", "x23", "x24", "x25", "x26", "x27", "x28", "x29", "lr",  "sp",  "pc",
-#endif
-};
-
-const char *ps_register_name(unsigned int number)
-{
-	return number < PS_ARRAY_SIZE(register_names) ? register_names[number] : NULL;
-}

@@ -164,7 +164,7 @@ static PyObject *make_branches(EventType *type, struct ps_bytes bytes)
 	return_ptr(list);
 }
 
-static PyObject *make_registers(struct ps_bytes bytes, uint64_t mask)
+static PyObject *make_registers(EventType *type, struct ps_bytes bytes, uint64_t mask)
 {
 	_cleanup_pydecref_ PyObject *dict = PyDict_New();
 	size_t at = 0;
@@ -177,7 +177,7 @@ static PyObject *make_registers(struct ps_bytes bytes, uint64_t mask)
 			continue;
 		char number[16];
 		snprintf(number, sizeof(number), "r%u", i);
-		const char *name = ps_register_name(i);
+		const char *name = ps_register_name(type->arch, i);
 		if (!set_u64(dict, name ? name : number, bytes, &at))
 			return NULL;
 	}
@@ -206,9 +206,10 @@ static PyObject *make_value(EventType *type, const struct ps_sample_field *field
 	case PS_SAMPLE_BRANCHES:
 		return make_branches(type, bytes);
 	case PS_SAMPLE_REGISTERS:
-		return make_registers(bytes, field->bits & PERF_SAMPLE_REGS_USER
-						     ? type->layout.regs_user_mask
-						     : type->layout.regs_intr_mask);
+		return make_registers(type, bytes,
+				      field->bits & PERF_SAMPLE_REGS_USER
+					      ? type->layout.regs_user_mask
+					      : type->layout.regs_intr_mask);
 	}
 	Py_UNREACHABLE();
 }

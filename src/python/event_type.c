@@ -363,6 +363,7 @@ PyObject *ps_event_type_create(PyObject *module, const struct ps_session *sessio
 	Py_INCREF(module);
 	self->module = module;
 	self->schema = ps_schema_ref(source->schema);
+	self->arch = ps_machine_or_this(session->machine)->arch;
 	self->time_view = session->clock.view;
 	self->period = source->attr.sample_period;
 	self->is_unwound = source->attr.exclude_callchain_user &&

@@ -52,15 +52,19 @@ static PyObject *make_event_type(PyObject *self, PyObject *args)
 	return type;
 }
 
-/** counter_type(perfscope, name, sample_type, read_format, branch_sample_type, regs_user, regs_intr) */
+/** counter_type(perfscope, name, sample_type, read_format, branch_sample_type, regs_user, regs_intr, machine=this) */
 static PyObject *make_counter_type(PyObject *self, PyObject *args)
 {
 	PyObject *module;
 	const char *name;
+	const char *machine_name = NULL;
 	unsigned long long sample_type, read_format, branch_sample_type, regs_user, regs_intr;
-	if (!PyArg_ParseTuple(args, "OsKKKKK", &module, &name, &sample_type, &read_format,
-			      &branch_sample_type, &regs_user, &regs_intr))
+	if (!PyArg_ParseTuple(args, "OsKKKKK|z", &module, &name, &sample_type, &read_format,
+			      &branch_sample_type, &regs_user, &regs_intr, &machine_name))
 		return NULL;
+	struct ps_machine machine =
+		machine_name ? ps_machine_of(machine_name, false) : ps_this_machine;
+	struct ps_session session = { .sources = &no_sources, .machine = &machine };
 	struct ps_source source = {
 		.name = (char *)name,
 		.label = (char *)name,
@@ -75,7 +79,7 @@ static PyObject *make_counter_type(PyObject *self, PyObject *args)
 	struct ps_error *error = ps_schema_create_counter(name, &source.schema);
 	if (error)
 		return raise_error(error);
-	PyObject *type = ps_event_type_create(module, &no_session, &source);
+	PyObject *type = ps_event_type_create(module, &session, &source);
 	ps_schema_unref(source.schema);
 	return type;
 }

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Every part of a sample, alone and in random combinations: what is put into a record comes out by name."""
 
-import platform
 import struct
 import unittest
 
@@ -21,7 +20,16 @@ BRANCH_HW_INDEX = 1 << 17
 
 X86_REGISTERS = ("ax bx cx dx si di bp sp ip flags cs ss ds es fs gs r8 r9 r10 r11 r12 r13 r14 r15").split()
 ARM64_REGISTERS = [f"x{i}" for i in range(30)] + ["lr", "sp", "pc"]
-REGISTERS = {"x86_64": X86_REGISTERS, "aarch64": ARM64_REGISTERS}[platform.machine()]
+XMM_REGISTERS = [f"xmm{i // 2}" + "_high" * (i % 2) for i in range(32)]
+NUMBERS = [f"r{i}" for i in range(64)]  # what has no name
+
+# The registers of a mask, by bit.
+REGISTERS = {
+    "x86_64": X86_REGISTERS + NUMBERS[24:32] + XMM_REGISTERS,
+    "i686": X86_REGISTERS[:16],
+    "aarch64": ARM64_REGISTERS + NUMBERS[33:46] + ["vg"],
+    "s390x": NUMBERS,
+}
 
 u64 = st.integers(0, 2**64 - 1)
 u32 = st.integers(0, 2**32 - 1)
@@ -32,11 +40,11 @@ def pack(*values):
     return struct.pack(f"={len(values)}Q", *values)
 
 
-def registers(draw, mask):
+def registers(draw, machine, mask):
     abi = draw(st.sampled_from([0, 1, 2]))
     if not abi:
         return pack(0), {"abi": 0}
-    names = [name for i, name in enumerate(REGISTERS) if mask >> i & 1]
+    names = [name for i, name in enumerate(REGISTERS[machine]) if mask >> i & 1]
     values = draw(st.lists(u64, min_size=len(names), max_size=len(names)))
     return pack(abi, *values), {"abi": abi, **dict(zip(names, values))}
 
@@ -81,7 +89,8 @@ def samples(draw, chosen=None):
         sample_type &= ~WEIGHT  # the kernel takes one of the two
     read_format = draw(st.integers(0, 31))
     branch_type = draw(st.sampled_from([0, BRANCH_HW_INDEX]))
-    masks = [draw(st.integers(0, 2**len(REGISTERS) - 1)) for _ in range(2)]
+    machine = draw(st.sampled_from(sorted(REGISTERS)))
+    masks = [draw(st.integers(0, 2**len(REGISTERS[machine]) - 1)) for _ in range(2)]
     data, want = b"", {}
 
     def part(bit, name, strategy):
@@ -124,7 +133,7 @@ def samples(draw, chosen=None):
         data += pack(len(branches)) + (pack(draw(u64)) if branch_type & BRANCH_HW_INDEX else b"")
         data += b"".join(one for one, _ in branches)
     if sample_type & REGS_USER:
-        more, want["regs_user"] = registers(draw, masks[0])
+        more, want["regs_user"] = registers(draw, machine, masks[0])
         data += more
     if sample_type & STACK_USER:
         size = 8 * draw(st.integers(0, 8))
@@ -136,7 +145,7 @@ def samples(draw, chosen=None):
     part(DATA_SRC, "data_src", u64)
     part(TRANSACTION, "transaction", u64)
     if sample_type & REGS_INTR:
-        more, want["regs_intr"] = registers(draw, masks[1])
+        more, want["regs_intr"] = registers(draw, machine, masks[1])
         data += more
     part(PHYS_ADDR, "phys_addr", u64)
     part(CGROUP, "cgroup", u64)
@@ -151,7 +160,7 @@ def samples(draw, chosen=None):
             if name != "id" or not sample_type & ID:
                 want.pop(name, None)
     record = struct.pack("=IHH", 9, 0, 8 + len(data)) + data
-    return (sample_type, read_format, branch_type, *masks), record, want
+    return (sample_type, read_format, branch_type, *masks, machine), record, want
 
 
 def own(event):
@@ -188,6 +197,13 @@ class TestSamples(unittest.TestCase):
             except perfscope.DecodeError:
                 continue
             self.assertEqual(got, value, name)
+
+    def test_registers_have_the_names_of_the_machine_that_wrote_them(self):
+        record = struct.pack("=IHH", 9, 0, 40) + pack(1, 10, 11, 12)  # abi 1: of 32 bits
+        for machine, want in {"x86_64": {"ax": 10, "gs": 11, "r8": 12}, "i686": {"ax": 10, "gs": 11, "r8": 12},
+                              "aarch64": {"x0": 10, "x15": 11, "x16": 12}, "ppc64": {"r0": 10, "r15": 11, "r16": 12}}.items():
+            kind = eventmaker.counter_type(perfscope, "thing", REGS_USER, 0, 0, 1 << 0 | 1 << 15 | 1 << 16, 0, machine)
+            self.assertEqual(eventmaker.call(kind, record, lambda e: e.regs_user), {"abi": 1, **want})
 
     def test_read_has_a_second_name(self):
         attr = (BASE | READ, FORMAT_ID, 0, 0, 0)

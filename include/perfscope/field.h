@@ -33,6 +33,7 @@ struct ps_field {
 	enum ps_field_kind kind;
 	enum ps_field_place place;
 	bool is_signed;
+	bool is_swapped;      // its integers lie in the other byte order than ours
 	uint8_t element_size; // bytes of one integer; 1 for strings and bytes, 8 for cpumasks
 	uint32_t offset;
 	uint32_t size; // bytes at offset
@@ -42,6 +43,7 @@ struct ps_field {
 struct ps_value {
 	enum ps_field_kind kind;
 	bool is_signed;	      // integers, arrays
+	bool is_swapped;      // arrays, cpumasks: their bytes are as in the record
 	uint8_t element_size; // arrays, cpumasks
 	union {
 		int64_t i64;	       // PS_FIELD_INT, is_signed

@@ -8,6 +8,7 @@
 #include <perfscope/bytes.h>
 #include <perfscope/error.h>
 #include <perfscope/field.h>
+#include <perfscope/machine.h>
 
 struct ps_format;
 
@@ -19,6 +20,11 @@ struct ps_format;
  */
 struct ps_error *ps_format_parse(const char *text, size_t size, const char *system,
 				 struct ps_format **ret);
+
+/** The same of a format of another machine; NULL: this one. */
+struct ps_error *ps_format_parse_of(const struct ps_machine *machine, const char *text, size_t size,
+				    const char *system, struct ps_format **ret);
+
 void ps_format_destroy(struct ps_format *format);
 
 const char *ps_format_name(const struct ps_format *format);

@@ -22,6 +22,11 @@ struct ps_schema {
 struct ps_error *ps_schema_create_tracepoint(const char *system, const char *text, size_t size,
 					     struct ps_schema **ret);
 
+/** The same of a tracepoint of another machine, as recordings have them; NULL: this one. */
+struct ps_error *ps_schema_create_tracepoint_of(const struct ps_machine *machine,
+						const char *system, const char *text, size_t size,
+						struct ps_schema **ret);
+
 /** The schema of the probe @name, from the format text of what it writes. */
 struct ps_error *ps_schema_create_probe(const char *name, const char *text, size_t size,
 					struct ps_schema **ret);

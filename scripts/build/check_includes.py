@@ -25,7 +25,7 @@ ROOMS["cli"] = LEFT_OF_PYTHON + ["python", "script"]
 # The room of each header in include/perfscope.
 HEADERS = {
     "base": "bytes cleanup error log monotonic nearest text version",
-    "decode": "field machine sample sample_field sample_text",
+    "decode": "byte_order field machine sample sample_field sample_text",
     "event": "format pmu probe schema source spec syscalls tracepoint",
     "task": "tasks",
     "stream": "clock cpu_watch losses merge record ring session target",

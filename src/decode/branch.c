@@ -21,7 +21,7 @@ static const uint8_t flag_bits[][2] = {
 };
 
 /** Move each bit field to the other end, with its own bits in their order. */
-uint64_t branch_flags_mirror(uint64_t flags, bool to_big_endian)
+static uint64_t mirror(uint64_t flags, bool to_big_endian)
 {
 	uint64_t mirrored = 0;
 	for (size_t i = 0; i < PS_ARRAY_SIZE(flag_bits); i++) {
@@ -33,6 +33,14 @@ uint64_t branch_flags_mirror(uint64_t flags, bool to_big_endian)
 	return mirrored;
 }
 
+void branch_flags_turn(uint8_t *flags)
+{
+	uint64_t word;
+	memcpy(&word, flags, sizeof(word));
+	word = mirror(word, IS_BIG_ENDIAN);
+	memcpy(flags, &word, sizeof(word));
+}
+
 bool ps_branch_read(struct ps_bytes bytes, size_t offset, struct ps_branch *ret)
 {
 	uint64_t words[3];
@@ -40,7 +48,7 @@ bool ps_branch_read(struct ps_bytes bytes, size_t offset, struct ps_branch *ret)
 	if (!ps_bytes_slice(bytes, offset, sizeof(words), &entry))
 		return false;
 	memcpy(words, entry.data, sizeof(words));
-	uint64_t flags = IS_BIG_ENDIAN ? branch_flags_mirror(words[2], false) : words[2];
+	uint64_t flags = IS_BIG_ENDIAN ? mirror(words[2], false) : words[2];
 	*ret = (struct ps_branch){
 		.from = words[0],
 		.to = words[1],

@@ -2,10 +2,12 @@
 #ifndef PERFSCOPE_DECODE_BRANCH_H
 #define PERFSCOPE_DECODE_BRANCH_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
-/** The flags of a struct perf_branch_entry as a machine of the other byte order places them; the bytes are in order. */
-uint64_t branch_flags_mirror(uint64_t flags, bool to_big_endian);
+/**
+ * Give the flags of a struct perf_branch_entry, written by a machine of the other byte order and turned, the places that
+ * this machine gives them: bit fields begin at the other end there.
+ */
+void branch_flags_turn(uint8_t *flags);
 
 #endif

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include <perfscope/field.h>
 
+#include <perfscope/cleanup.h>
 #include <stdlib.h>
+
+#define IS_BIG_ENDIAN (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
 
 /** The range that the word at the field names. */
 static inline bool locate_by_word(const struct ps_field *field, struct ps_bytes raw, size_t base,
@@ -10,6 +13,8 @@ static inline bool locate_by_word(const struct ps_field *field, struct ps_bytes 
 	uint32_t word;
 	if (!ps_bytes_u32(raw, field->offset, &word))
 		return false;
+	if (PS_UNLIKELY(field->is_swapped))
+		word = __builtin_bswap32(word);
 	return ps_bytes_slice(raw, base + (word & 0xffff), word >> 16, ret);
 }
 
@@ -33,6 +38,8 @@ static inline bool locate(const struct ps_field *field, struct ps_bytes raw, str
 	case PS_PLACE_DATA_LOC16:
 		if (!ps_bytes_u16(raw, field->offset, &start))
 			return false;
+		if (PS_UNLIKELY(field->is_swapped))
+			start = __builtin_bswap16(start);
 		return locate_to_end(raw, start, ret);
 	case PS_PLACE_REST:
 		return locate_to_end(raw, field->offset, ret);
@@ -95,11 +102,16 @@ static inline bool decode_int(const struct ps_field *field, struct ps_bytes byte
 			      struct ps_value *ret)
 {
 	unsigned int size = field->element_size;
-	if (size > bytes.size)
+	uint8_t turned[sizeof(uint64_t)];
+	if (size > bytes.size || size > sizeof(turned))
 		return false;
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-	bytes.data += bytes.size - size;
-#endif
+	if (IS_BIG_ENDIAN != field->is_swapped)
+		bytes.data += bytes.size - size;
+	if (PS_UNLIKELY(field->is_swapped)) {
+		for (unsigned int i = 0; i < size; i++)
+			turned[i] = bytes.data[size - 1 - i];
+		bytes.data = turned;
+	}
 	struct ps_value value = {
 		.kind = PS_FIELD_INT,
 		.is_signed = field->is_signed,
@@ -137,6 +149,7 @@ bool ps_field_decode(const struct ps_field *field, struct ps_bytes raw, struct p
 	*ret = (struct ps_value){
 		.kind = field->kind,
 		.is_signed = field->is_signed,
+		.is_swapped = field->is_swapped,
 		.element_size = field->element_size,
 		.bytes = bytes,
 	};

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include <perfscope/sample.h>
 
+#include "branch.h"
+#include "swap.h"
+
 #include <perfscope/cleanup.h>
 #include <perfscope/sample_text.h>
 
@@ -33,6 +36,19 @@ static const uint64_t trailer_bits[] = {
 	PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_CPU,  PERF_SAMPLE_STREAM_ID,
 	PERF_SAMPLE_ID,		PERF_SAMPLE_TIME, PERF_SAMPLE_TID,
 };
+
+void trailer_swap(const struct ps_sample_layout *layout, uint8_t *end)
+{
+	for (size_t i = 0; i < PS_ARRAY_SIZE(trailer_bits); i++) {
+		if (!layout->trailer_size || !(layout->sample_type & trailer_bits[i]))
+			continue;
+		end -= 8;
+		if (trailer_bits[i] & SWAP_PAIRS)
+			swap_pair(end);
+		else
+			swap_words(end, 1);
+	}
+}
 
 static void init_trailer(struct ps_sample_layout *layout)
 {
@@ -83,6 +99,8 @@ struct walk {
 	struct ps_bytes record;
 	uint64_t at;
 	struct ps_sample_parts *parts;
+	uint8_t *
+		turned; // the record, where its parts are to be turned into our byte order, else NULL
 };
 
 /** Step over @size bytes; false: they are not all inside. */
@@ -94,21 +112,27 @@ static bool step(struct walk *walk, uint64_t size)
 	return true;
 }
 
-/** Step over @nr things of @size bytes (less than 64 KiB). */
-static bool step_array(struct walk *walk, uint64_t nr, uint64_t size)
+/** Step over @nr words of 8 bytes, and turn them where that is asked for. */
+static bool step_words(struct walk *walk, uint64_t nr)
 {
-	return nr <= UINT16_MAX && step(walk, nr * size);
+	uint64_t at = walk->at;
+	if (nr > UINT16_MAX || !step(walk, nr * 8))
+		return false;
+	if (PS_UNLIKELY(walk->turned != NULL))
+		swap_words(walk->turned + at, nr);
+	return true;
 }
 
-/** Read 8 bytes and step over them. */
+/** Step over 8 bytes and read them. */
 static bool read_u64(struct walk *walk, uint64_t *ret)
 {
-	return ps_bytes_u64(walk->record, walk->at, ret) && step(walk, sizeof(*ret));
+	uint64_t at = walk->at;
+	return step_words(walk, 1) && ps_bytes_u64(walk->record, at, ret);
 }
 
 static bool step_u64(struct walk *walk)
 {
-	return step(walk, sizeof(uint64_t));
+	return step_words(walk, 1);
 }
 
 static bool walk_read(struct walk *walk)
@@ -120,23 +144,35 @@ static bool walk_read(struct walk *walk)
 	uint64_t nr = 1;
 	if (format & PERF_FORMAT_GROUP && !read_u64(walk, &nr))
 		return false;
-	return step(walk, nr_times * 8) && step_array(walk, nr, nr_words * 8);
+	return nr <= UINT16_MAX && step_words(walk, nr_times) && step_words(walk, nr * nr_words);
 }
 
 static bool walk_callchain(struct walk *walk)
 {
 	uint64_t nr;
-	return read_u64(walk, &nr) && step_array(walk, nr, 8);
+	return read_u64(walk, &nr) && step_words(walk, nr);
 }
 
 static bool walk_raw(struct walk *walk)
 {
 	uint32_t size;
+	if (PS_UNLIKELY(walk->turned != NULL) && walk->at + sizeof(size) <= walk->record.size)
+		swap_at(walk->turned + walk->at, sizeof(size));
 	// The size and the data together fill up to a multiple of 8.
 	if (!ps_bytes_u32(walk->record, walk->at, &size) ||
 	    !step(walk, (sizeof(size) + (uint64_t)size + 7) & ~7ULL))
 		return false;
 	walk->parts->raw_size = size;
+	return true;
+}
+
+static bool step_branches(struct walk *walk, uint64_t nr)
+{
+	uint64_t at = walk->at;
+	if (nr > UINT16_MAX || !step_words(walk, nr * (PS_BRANCH_SIZE / 8)))
+		return false;
+	for (uint64_t i = 0; PS_UNLIKELY(walk->turned != NULL) && i < nr; i++)
+		branch_flags_turn(walk->turned + at + i * PS_BRANCH_SIZE + 16);
 	return true;
 }
 
@@ -147,9 +183,9 @@ static bool walk_branch_stack(struct walk *walk)
 		return false;
 	if (walk->layout->has_branch_hw_index && !step_u64(walk))
 		return false;
-	if (!step_array(walk, nr, PS_BRANCH_SIZE))
+	if (!step_branches(walk, nr))
 		return false;
-	return !walk->layout->has_branch_counters || step_array(walk, nr, 8);
+	return !walk->layout->has_branch_counters || step_words(walk, nr);
 }
 
 static bool step_regs(struct walk *walk, unsigned int nr)
@@ -157,7 +193,7 @@ static bool step_regs(struct walk *walk, unsigned int nr)
 	uint64_t abi;
 	if (!read_u64(walk, &abi))
 		return false;
-	return abi == PERF_SAMPLE_REGS_ABI_NONE || step_array(walk, nr, 8);
+	return abi == PERF_SAMPLE_REGS_ABI_NONE || step_words(walk, nr);
 }
 
 static bool walk_regs_user(struct walk *walk)
@@ -213,6 +249,25 @@ static const struct {
 	{ PERF_SAMPLE_AUX, walk_aux, PART(aux) },
 };
 
+/** Walk the parts behind the fixed ones. */
+static bool walk_parts(struct walk *walk)
+{
+	*walk->parts = (struct ps_sample_parts){ 0 };
+	if (walk->at > walk->record.size)
+		return false;
+	uint64_t left = walk->layout->sample_type & ~(uint64_t)FIXED_BITS;
+	for (size_t i = 0; left && i < PS_ARRAY_SIZE(variable_parts); i++) {
+		if (!(left & variable_parts[i].bits))
+			continue;
+		uint32_t start = walk->at;
+		if (!variable_parts[i].walk(walk))
+			return false;
+		*(uint32_t *)((char *)walk->parts + variable_parts[i].member) = start;
+		left &= ~variable_parts[i].bits;
+	}
+	return true;
+}
+
 bool ps_sample_walk(const struct ps_sample_layout *layout, const struct perf_event_header *header,
 		    struct ps_sample_parts *ret)
 {
@@ -222,18 +277,29 @@ bool ps_sample_walk(const struct ps_sample_layout *layout, const struct perf_eve
 		.at = layout->variable,
 		.parts = ret,
 	};
-	*ret = (struct ps_sample_parts){ 0 };
-	if (walk.at > walk.record.size)
-		return false;
-	uint64_t left = layout->sample_type & ~(uint64_t)FIXED_BITS;
-	for (size_t i = 0; left && i < PS_ARRAY_SIZE(variable_parts); i++) {
-		if (!(left & variable_parts[i].bits))
+	return walk_parts(&walk);
+}
+
+bool sample_swap(const struct ps_sample_layout *layout, struct perf_event_header *header)
+{
+	struct ps_sample_parts parts;
+	struct walk walk = {
+		.layout = layout,
+		.record = { (const uint8_t *)header, header->size },
+		.at = sizeof(*header),
+		.parts = &parts,
+		.turned = (uint8_t *)header,
+	};
+	for (size_t i = 0; i < PS_ARRAY_SIZE(fixed_parts); i++) {
+		if (!(layout->sample_type & fixed_parts[i].bit))
 			continue;
-		uint32_t start = walk.at;
-		if (!variable_parts[i].walk(&walk))
+		uint8_t *part = walk.turned + walk.at;
+		if (!step(&walk, 8))
 			return false;
-		*(uint32_t *)((char *)ret + variable_parts[i].member) = start;
-		left &= ~variable_parts[i].bits;
+		if (fixed_parts[i].bit & SWAP_PAIRS)
+			swap_pair(part);
+		else
+			swap_words(part, 1);
 	}
-	return true;
+	return walk_parts(&walk);
 }

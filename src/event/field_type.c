@@ -4,10 +4,12 @@
 #include <perfscope/cleanup.h>
 #include <stdlib.h>
 
-/** An integer type whose width and sign are the same in every 64-bit kernel. */
+#define LONG 0 // as wide as the kernel's long
+
+/** An integer type whose sign is the same in every kernel. */
 struct int_type {
 	const char *name;
-	uint8_t size;
+	uint8_t size; // or LONG
 	bool is_signed;
 };
 
@@ -18,8 +20,8 @@ static const struct int_type int_types[] = {
 	{ "int", 4, true },
 	{ "signed int", 4, true },
 	{ "short", 2, true },
-	{ "long", 8, true },
-	{ "long int", 8, true },
+	{ "long", LONG, true },
+	{ "long int", LONG, true },
 	{ "long long", 8, true },
 	{ "signed char", 1, true },
 	{ "s8", 1, true },
@@ -43,13 +45,13 @@ static const struct int_type int_types[] = {
 	{ "rwf_t", 4, true },
 	{ "loff_t", 8, true },
 	{ "off_t", 8, true },
-	{ "ssize_t", 8, true },
+	{ "ssize_t", LONG, true },
 	{ "unsigned", 4, false },
 	{ "unsigned int", 4, false },
 	{ "uint", 4, false },
 	{ "unsigned char", 1, false },
 	{ "unsigned short", 2, false },
-	{ "unsigned long", 8, false },
+	{ "unsigned long", LONG, false },
 	{ "unsigned long long", 8, false },
 	{ "bool", 1, false },
 	{ "u8", 1, false },
@@ -68,7 +70,7 @@ static const struct int_type int_types[] = {
 	{ "uid_t", 4, false },
 	{ "gid_t", 4, false },
 	{ "qid_t", 4, false },
-	{ "size_t", 8, false },
+	{ "size_t", LONG, false },
 };
 
 /** A declared type without qualifiers and brackets. */
@@ -120,9 +122,15 @@ static enum ps_field_place take_place(struct type_word *type, const struct ps_fi
 	return is_array && !field->size ? PS_PLACE_REST : PS_PLACE_FIXED;
 }
 
+static size_t int_size(const struct int_type *type, uint8_t long_size)
+{
+	return type->size == LONG ? long_size : type->size;
+}
+
 /** Bytes of one element: by the array's length where it is told, else by the type; 0: not known. */
 static size_t element_size(const struct ps_field *field, const char *brackets,
-			   const struct int_type *int_type, struct type_word type)
+			   const struct int_type *int_type, struct type_word type,
+			   uint8_t long_size)
 {
 	char *end;
 	unsigned long nr = strtoul(brackets + 1, &end, 10);
@@ -130,21 +138,21 @@ static size_t element_size(const struct ps_field *field, const char *brackets,
 		return field->size / nr;
 	if (type_is(type, "char"))
 		return 1;
-	return int_type ? int_type->size : 0;
+	return int_type ? int_size(int_type, long_size) : 0;
 }
 
 static void classify_array(struct ps_field *field, const char *brackets, struct type_word type,
-			   bool is_bitmap)
+			   bool is_bitmap, uint8_t long_size)
 {
 	const struct int_type *int_type = find_int_type(type);
-	size_t size = element_size(field, brackets, int_type, type);
+	size_t size = element_size(field, brackets, int_type, type, long_size);
 	bool is_pointer = memchr(type.start, '*', type.size);
 	bool is_struct = type_take(&type, "struct ") || type_take(&type, "union ");
 	if (type_is(type, "char") && size == 1) {
 		field->kind = PS_FIELD_STRING;
 	} else if (is_bitmap) {
 		field->kind = PS_FIELD_CPUMASK;
-		size = 8;
+		size = long_size;
 	} else if (size > 1 && is_int_size(size) && (!is_struct || is_pointer)) {
 		field->kind = PS_FIELD_INT_ARRAY;
 		if (int_type)
@@ -156,11 +164,12 @@ static void classify_array(struct ps_field *field, const char *brackets, struct 
 	field->element_size = size;
 }
 
-static void classify_scalar(struct ps_field *field, struct type_word type, bool is_bitmap)
+static void classify_scalar(struct ps_field *field, struct type_word type, bool is_bitmap,
+			    uint8_t long_size)
 {
 	if (is_bitmap || type_is(type, "cpumask_t") || type_is(type, "struct cpumask")) {
 		field->kind = PS_FIELD_CPUMASK;
-		field->element_size = 8;
+		field->element_size = long_size;
 		return;
 	}
 	if (field->place != PS_PLACE_FIXED || !is_int_size(field->size)) {
@@ -171,17 +180,18 @@ static void classify_scalar(struct ps_field *field, struct type_word type, bool 
 	field->kind = PS_FIELD_INT;
 	field->element_size = field->size;
 	const struct int_type *int_type = find_int_type(type);
-	if (!int_type || int_type->size > field->size)
+	size_t size = int_type ? int_size(int_type, long_size) : 0;
+	if (!int_type || size > field->size)
 		return;
 	// An enumeration is as wide as its values need: its sign is known only where it sits in a wider slot.
 	bool is_enum = !strcmp(int_type->name, "enum");
-	if (is_enum && field->size <= int_type->size)
+	if (is_enum && field->size <= size)
 		return;
-	field->element_size = int_type->size;
+	field->element_size = size;
 	field->is_signed = int_type->is_signed;
 }
 
-void ps_field_classify(struct ps_field *field, bool says_signed, bool is_bitmap)
+void ps_field_classify(struct ps_field *field, bool says_signed, bool is_bitmap, uint8_t long_size)
 {
 	const char *brackets = strchr(field->type_name, '[');
 	struct type_word type = { field->type_name, strlen(field->type_name) };
@@ -193,9 +203,9 @@ void ps_field_classify(struct ps_field *field, bool says_signed, bool is_bitmap)
 		type.size--;
 	field->is_signed = says_signed;
 	if (brackets)
-		classify_array(field, brackets, type, is_bitmap);
+		classify_array(field, brackets, type, is_bitmap, long_size);
 	else
-		classify_scalar(field, type, is_bitmap);
+		classify_scalar(field, type, is_bitmap, long_size);
 	if (field->kind != PS_FIELD_INT && field->kind != PS_FIELD_INT_ARRAY)
 		field->is_signed = false;
 }

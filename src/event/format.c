@@ -29,8 +29,9 @@ struct tep_event *ps_format_parse_event(const struct ps_format *format, struct p
 	struct tep_handle *tep = tep_alloc();
 	if (!tep)
 		return NULL;
-	tep_set_long_size(tep, sizeof(long));
-	tep_set_file_bigendian(tep, tep_is_bigendian() ? TEP_BIG_ENDIAN : TEP_LITTLE_ENDIAN);
+	tep_set_long_size(tep, format->machine.long_size);
+	bool is_big_endian = tep_is_bigendian() != format->machine.is_swapped;
+	tep_set_file_bigendian(tep, is_big_endian ? TEP_BIG_ENDIAN : TEP_LITTLE_ENDIAN);
 	struct tep_event *event = NULL;
 	tep_parse_format(tep, &event, text, size, format->system);
 	if (event) {
@@ -60,8 +61,10 @@ static struct ps_error *append_fields(struct ps_format *format, const struct tep
 			return &ps_enomem;
 		field->offset = from->offset;
 		field->size = from->size;
+		field->is_swapped = format->machine.is_swapped;
 		ps_field_classify(field, from->flags & TEP_FIELD_IS_SIGNED,
-				  ps_span_shows_bitmap(format->parts.print, from->name));
+				  ps_span_shows_bitmap(format->parts.print, from->name),
+				  format->machine.long_size);
 	}
 	return NULL;
 }
@@ -97,9 +100,16 @@ static struct ps_error *read_fields(struct ps_format *format)
 struct ps_error *ps_format_parse(const char *text, size_t size, const char *system,
 				 struct ps_format **ret)
 {
+	return ps_format_parse_of(NULL, text, size, system, ret);
+}
+
+struct ps_error *ps_format_parse_of(const struct ps_machine *machine, const char *text, size_t size,
+				    const char *system, struct ps_format **ret)
+{
 	_cleanup_format_ struct ps_format *format = calloc(1, sizeof(*format));
 	if (!format)
 		return &ps_enomem;
+	format->machine = *ps_machine_or_this(machine);
 	format->system = strdup(system);
 	format->text = malloc(size + 1);
 	if (!format->system || !format->text)

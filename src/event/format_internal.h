@@ -27,7 +27,8 @@ struct ps_printer {
 struct ps_symbolic;
 
 struct ps_format {
-	char *text; // the parts borrow from it
+	struct ps_machine machine; // whose records it tells about
+	char *text;		   // the parts borrow from it
 	struct ps_format_text parts;
 	char *system;
 	char *name;

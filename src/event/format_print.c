@@ -84,6 +84,8 @@ static uint8_t *copy_record(const struct ps_format *format, struct ps_bytes raw)
 		return NULL;
 	memcpy(copy, raw.data, raw.size);
 	uint16_t type = format->parts.id;
+	if (format->machine.is_swapped)
+		type = __builtin_bswap16(type);
 	memcpy(copy + format->fields[ps_format_find_field(format, "common_type")].offset, &type,
 	       sizeof(type));
 	return copy;

@@ -19,11 +19,18 @@ struct ps_error *ps_schema_create_counter(const char *name, struct ps_schema **r
 struct ps_error *ps_schema_create_tracepoint(const char *system, const char *text, size_t size,
 					     struct ps_schema **ret)
 {
+	return ps_schema_create_tracepoint_of(NULL, system, text, size, ret);
+}
+
+struct ps_error *ps_schema_create_tracepoint_of(const struct ps_machine *machine,
+						const char *system, const char *text, size_t size,
+						struct ps_schema **ret)
+{
 	_cleanup_schema_ struct ps_schema *schema = calloc(1, sizeof(*schema));
 	if (!schema)
 		return &ps_enomem;
 	schema->nr_references = 1;
-	struct ps_error *error = ps_format_parse(text, size, system, &schema->format);
+	struct ps_error *error = ps_format_parse_of(machine, text, size, system, &schema->format);
 	if (error)
 		return error;
 	if (asprintf(&schema->name, "%s:%s", system, ps_format_name(schema->format)) < 0) {

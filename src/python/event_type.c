@@ -271,7 +271,7 @@ static void make_common_loaders(EventType *self)
 static struct ps_loader make_field_loader(const struct ps_field *field)
 {
 	if (field->kind != PS_FIELD_INT || field->place != PS_PLACE_FIXED ||
-	    field->element_size > field->size)
+	    field->element_size > field->size || field->is_swapped)
 		return (struct ps_loader){ .is_int = false };
 	struct ps_loader loader = make_loader(field->offset, field->element_size, field->is_signed);
 	loader.is_in_raw = true;

@@ -14,16 +14,22 @@ static PyObject *element_to_python(const struct ps_value *value, size_t at)
 	case 2: {
 		uint16_t element;
 		memcpy(&element, data, sizeof(element));
+		if (value->is_swapped)
+			element = __builtin_bswap16(element);
 		return ps_int_to_python(value->is_signed ? (int16_t)element : element);
 	}
 	case 4: {
 		uint32_t element;
 		memcpy(&element, data, sizeof(element));
+		if (value->is_swapped)
+			element = __builtin_bswap32(element);
 		return ps_int_to_python(value->is_signed ? (int64_t)(int32_t)element : element);
 	}
 	default: {
 		uint64_t element;
 		memcpy(&element, data, sizeof(element));
+		if (value->is_swapped)
+			element = __builtin_bswap64(element);
 		return value->is_signed ? ps_int_to_python((int64_t)element)
 					: ps_unsigned_to_python(element);
 	}
@@ -47,13 +53,21 @@ static PyObject *array_to_python(const struct ps_value *value)
 	return tuple;
 }
 
+/** The byte that has @bit of a bitmap: it is an array of longs, each in the byte order of its machine. */
+static size_t byte_of_bit(const struct ps_value *value, size_t bit)
+{
+	bool is_big_endian = (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) != value->is_swapped;
+	return is_big_endian ? bit / 8 ^ (value->element_size - 1) : bit / 8;
+}
+
 static PyObject *cpumask_to_python(const struct ps_value *value)
 {
 	_cleanup_pydecref_ PyObject *set = PyFrozenSet_New(NULL);
 	if (!set)
 		return NULL;
 	for (size_t bit = 0; bit < value->bytes.size * 8; bit++) {
-		if (!(value->bytes.data[bit / 8] >> (bit % 8) & 1))
+		size_t byte = byte_of_bit(value, bit);
+		if (byte >= value->bytes.size || !(value->bytes.data[byte] >> (bit % 8) & 1))
 			continue;
 		_cleanup_pydecref_ PyObject *number = PyLong_FromSize_t(bit);
 		if (!number || PySet_Add(set, number) < 0)

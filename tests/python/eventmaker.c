@@ -3,6 +3,7 @@
  * For tests: events from built records, without a kernel. `call` does to a function what dispatch does to a handler:
  * the record lies in a buffer that is overwritten as soon as the function has returned.
  */
+#include <perfscope/byte_order.h>
 #include <perfscope/python_types.h>
 
 static PyObject *new_perfscope(void)
@@ -31,20 +32,26 @@ static PyObject *raise_error(struct ps_error *error)
 	return NULL;
 }
 
-/** event_type(perfscope, system, name, format_text) */
+/** event_type(perfscope, system, name, format_text, machine=this, is_swapped=False) */
 static PyObject *make_event_type(PyObject *self, PyObject *args)
 {
 	PyObject *module;
 	const char *system, *name, *text;
 	Py_ssize_t size;
-	if (!PyArg_ParseTuple(args, "Osss#", &module, &system, &name, &text, &size))
+	const char *machine_name = NULL;
+	int is_swapped = false;
+	if (!PyArg_ParseTuple(args, "Osss#|zp", &module, &system, &name, &text, &size,
+			      &machine_name, &is_swapped))
 		return NULL;
+	struct ps_machine machine =
+		machine_name ? ps_machine_of(machine_name, is_swapped) : ps_this_machine;
 	struct ps_source source = {
 		.name = (char *)name,
 		.label = (char *)name,
 		.attr = { .sample_type = PS_SAMPLE_BASE | PERF_SAMPLE_RAW },
 	};
-	struct ps_error *error = ps_schema_create_tracepoint(system, text, size, &source.schema);
+	struct ps_error *error =
+		ps_schema_create_tracepoint_of(&machine, system, text, size, &source.schema);
 	if (error)
 		return raise_error(error);
 	PyObject *type = ps_event_type_create(module, &no_session, &source);
@@ -84,18 +91,24 @@ static PyObject *make_counter_type(PyObject *self, PyObject *args)
 	return type;
 }
 
-/** call(event_type, record, function): function's result. */
+/** call(event_type, record, function, is_swapped=False): function's result; the record may be of the other byte order. */
 static PyObject *call(PyObject *self, PyObject *args)
 {
 	PyObject *type, *function;
 	const char *bytes;
 	Py_ssize_t size;
-	if (!PyArg_ParseTuple(args, "Oy#O", &type, &bytes, &size, &function))
+	int is_swapped = false;
+	if (!PyArg_ParseTuple(args, "Oy#O|p", &type, &bytes, &size, &function, &is_swapped))
 		return NULL;
 	_cleanup_free_ char *ring = malloc(size);
 	if (!ring)
 		return PyErr_NoMemory();
 	memcpy(ring, bytes, size);
+	if (is_swapped) {
+		ps_header_swap((struct perf_event_header *)ring);
+		if (!ps_record_swap(&((EventType *)type)->layout, (void *)ring))
+			return PyErr_Format(PyExc_ValueError, "the record cannot be turned");
+	}
 	struct ps_record record = { .header = (const void *)ring };
 	PyObject *event = ps_event_wrap(type, &record);
 	if (!event)

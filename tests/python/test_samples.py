@@ -2,6 +2,7 @@
 """Every part of a sample, alone and in random combinations: what is put into a record comes out by name."""
 
 import struct
+import sys
 import unittest
 
 import eventmaker
@@ -36,11 +37,39 @@ u32 = st.integers(0, 2**32 - 1)
 s32 = st.integers(-2**31, 2**31 - 1)
 
 
-def pack(*values):
-    return struct.pack(f"={len(values)}Q", *values)
+# Of a record: < or >.
+HOST = "<" if sys.byteorder == "little" else ">"
+
+# Bit fields of a branch's flags, from the end that the byte order begins with.
+BRANCH_BITS = {"mispred": 1, "predicted": 1, "in_tx": 1, "abort": 1, "cycles": 16, "type": 4, "spec": 2, "new_type": 4,
+               "priv": 3, "reserved": 31}
 
 
-def registers(draw, machine, mask):
+class Packer:
+    """Packs in one byte order."""
+
+    def __init__(self, order):
+        self.order = order
+
+    def __call__(self, *values):
+        return struct.pack(f"{self.order}{len(values)}Q", *values)
+
+    def struct(self, codes, *values):
+        return struct.pack(self.order + codes, *values)
+
+    def bits(self, fields):
+        """A word of @fields: {name: (width, value)}."""
+        word, at = 0, 0
+        for width, value in fields:
+            word |= value << (at if self.order == "<" else 64 - at - width)
+            at += width
+        return self(word)
+
+
+pack = Packer(HOST)
+
+
+def registers(draw, pack, machine, mask):
     abi = draw(st.sampled_from([0, 1, 2]))
     if not abi:
         return pack(0), {"abi": 0}
@@ -49,7 +78,7 @@ def registers(draw, machine, mask):
     return pack(abi, *values), {"abi": abi, **dict(zip(names, values))}
 
 
-def counts(draw, read_format):
+def counts(draw, pack, read_format):
     """A read in @read_format, and the dict that it is."""
     times = {}
     if read_format & FORMAT_ENABLED:
@@ -73,17 +102,18 @@ def counts(draw, read_format):
     return data, {"nr": len(members), **times, "cntr": [{**one, "name": None} for one in members]}
 
 
-def branch(draw):
-    bits = draw(st.integers(0, 2**24 - 1))
+def branch(draw, pack):
+    bits = {name: draw(st.integers(0, 2**width - 1)) for name, width in BRANCH_BITS.items()}
     source, target = draw(u64), draw(u64)
-    return pack(source, target, bits), {
-        "from": source, "to": target, "mispred": bool(bits & 1), "predicted": bool(bits & 2), "in_tx": bool(bits & 4),
-        "abort": bool(bits & 8), "cycles": bits >> 4 & 0xffff, "type": bits >> 20 & 15}
+    data = pack(source, target) + pack.bits((BRANCH_BITS[name], value) for name, value in bits.items())
+    flags = {name: bool(bits[name]) for name in ("mispred", "predicted", "in_tx", "abort")}
+    return data, {"from": source, "to": target, **flags, "cycles": bits["cycles"], "type": bits["type"]}
 
 
 @st.composite
 def samples(draw, chosen=None):
-    """(attr of the event, record, {name: value} of all parts)."""
+    """(attr of the event, record, {name: value} of all parts, its byte order)."""
+    pack = Packer(draw(st.sampled_from("<>")))
     sample_type = draw(st.integers(0, 2**25 - 1)) if chosen is None else chosen
     if sample_type & WEIGHT_STRUCT:
         sample_type &= ~WEIGHT  # the kernel takes one of the two
@@ -103,7 +133,7 @@ def samples(draw, chosen=None):
     part(IP, "ip", u64)
     if sample_type & TID:
         want["pid"], want["tid"] = draw(s32), draw(s32)
-        data += struct.pack("=ii", want["pid"], want["tid"])
+        data += pack.struct("ii", want["pid"], want["tid"])
     part(TIME, "time", u64)
     part(ADDR, "addr", u64)
     if sample_type & ID:
@@ -115,10 +145,10 @@ def samples(draw, chosen=None):
     part(STREAM_ID, "stream_id", u64)
     if sample_type & CPU:
         want["cpu"] = draw(u32)
-        data += struct.pack("=II", want["cpu"], 0)
+        data += pack.struct("II", want["cpu"], 0)
     part(PERIOD, "period", u64)
     if sample_type & READ:
-        more, want["read"] = counts(draw, read_format)
+        more, want["read"] = counts(draw, pack, read_format)
         data += more
     if sample_type & CALLCHAIN:
         want["callchain"] = tuple(draw(st.lists(u64, max_size=8)))
@@ -126,14 +156,14 @@ def samples(draw, chosen=None):
     if sample_type & RAW:
         size = 8 * draw(st.integers(0, 5)) + 4
         want["raw"] = draw(st.binary(min_size=size, max_size=size))
-        data += struct.pack("=I", size) + want["raw"]
+        data += pack.struct("I", size) + want["raw"]
     if sample_type & BRANCH_STACK:
-        branches = [branch(draw) for _ in range(draw(st.integers(0, 4)))]
+        branches = [branch(draw, pack) for _ in range(draw(st.integers(0, 4)))]
         want["branch_stack"] = [value for _, value in branches]
         data += pack(len(branches)) + (pack(draw(u64)) if branch_type & BRANCH_HW_INDEX else b"")
         data += b"".join(one for one, _ in branches)
     if sample_type & REGS_USER:
-        more, want["regs_user"] = registers(draw, machine, masks[0])
+        more, want["regs_user"] = registers(draw, pack, machine, masks[0])
         data += more
     if sample_type & STACK_USER:
         size = 8 * draw(st.integers(0, 8))
@@ -145,7 +175,7 @@ def samples(draw, chosen=None):
     part(DATA_SRC, "data_src", u64)
     part(TRANSACTION, "transaction", u64)
     if sample_type & REGS_INTR:
-        more, want["regs_intr"] = registers(draw, machine, masks[1])
+        more, want["regs_intr"] = registers(draw, pack, machine, masks[1])
         data += more
     part(PHYS_ADDR, "phys_addr", u64)
     part(CGROUP, "cgroup", u64)
@@ -159,8 +189,8 @@ def samples(draw, chosen=None):
         for name in ("identifier", "id", "pid", "tid", "time", "cpu", "period", "raw"):
             if name != "id" or not sample_type & ID:
                 want.pop(name, None)
-    record = struct.pack("=IHH", 9, 0, 8 + len(data)) + data
-    return (sample_type, read_format, branch_type, *masks, machine), record, want
+    record = pack.struct("IHH", 9, 0, 8 + len(data)) + data
+    return (sample_type, read_format, branch_type, *masks, machine), record, want, pack.order
 
 
 def own(event):
@@ -168,10 +198,11 @@ def own(event):
 
 
 class TestSamples(unittest.TestCase):
-    def check(self, attr, record, want):
+    def check(self, attr, record, want, order):
         kind = eventmaker.counter_type(perfscope, "thing", *attr)
-        self.assertEqual(eventmaker.call(kind, record, own), want)
-        self.assertEqual(eventmaker.call(kind, record, lambda event: {name: getattr(event, name) for name in want}), want)
+        self.assertEqual(eventmaker.call(kind, record, own, order != HOST), want)
+        by_dot = eventmaker.call(kind, record, lambda event: {name: getattr(event, name) for name in want}, order != HOST)
+        self.assertEqual(by_dot, want)
 
     @settings(max_examples=400, deadline=None)
     @given(samples())
@@ -187,14 +218,14 @@ class TestSamples(unittest.TestCase):
     @settings(max_examples=200, deadline=None)
     @given(samples(), st.data())
     def test_cut_record_raises_or_gives_what_is_whole(self, sample, data):
-        attr, record, want = sample
+        attr, record, want, order = sample
         size = data.draw(st.integers(8, len(record)))
-        cut = record[:6] + struct.pack("=H", size) + record[8:size]
+        cut = record[:6] + struct.pack(order + "H", size) + record[8:size]
         kind = eventmaker.counter_type(perfscope, "thing", *attr)
         for name, value in want.items():
             try:
-                got = eventmaker.call(kind, cut, lambda event, name=name: event[name])
-            except perfscope.DecodeError:
+                got = eventmaker.call(kind, cut, lambda event, name=name: event[name], order != HOST)
+            except (perfscope.DecodeError if order == HOST else ValueError):  # it cannot be turned
                 continue
             self.assertEqual(got, value, name)
 

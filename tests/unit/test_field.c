@@ -208,6 +208,64 @@ TEST(field, a_cpumask_keeps_all_its_bytes)
 	assert_slice(&field, BYTES(raw), 4, 8);
 }
 
+static const uint8_t high_bytes_turned[8] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xf9 };
+
+/** The last @size bytes of high_bytes_turned as an integer of the other byte order. */
+static struct ps_value decode_turned(uint32_t size, bool is_signed)
+{
+	struct ps_field field = int_field(size, is_signed);
+	field.is_swapped = true;
+	field.offset = 8 - size;
+	struct ps_value value = { 0 };
+	ASSERT_TRUE(ps_field_decode(&field, BYTES(high_bytes_turned), &value));
+	return value;
+}
+
+TEST(field, integers_of_the_other_byte_order_have_their_value_and_sign)
+{
+	for (uint32_t size = 1; size <= 8; size *= 2)
+		ASSERT_EQ(decode_turned(size, true).i64, -7);
+	ASSERT_EQ(decode_turned(1, false).u64, 0xf9);
+	ASSERT_EQ(decode_turned(2, false).u64, 0xfff9);
+	ASSERT_EQ(decode_turned(4, false).u64, 0xfffffff9);
+	ASSERT_TRUE(decode_turned(8, false).u64 == 0xfffffffffffffff9);
+}
+
+TEST(field, a_narrow_type_in_a_wide_slot_of_the_other_order_is_its_high_end)
+{
+	const uint8_t raw[8] = { 0, 0, 0, 0, 0xff, 0xff, 0xff, 0x9c };
+	struct ps_field field = int_field(8, true);
+	field.element_size = 4;
+	field.is_swapped = true;
+	struct ps_value value;
+	ASSERT_TRUE(ps_field_decode(&field, BYTES(raw), &value));
+	ASSERT_EQ(value.i64, -100);
+}
+
+TEST(field, locations_of_the_other_byte_order_are_found)
+{
+	const uint8_t raw[] = { 9, 9, 9, 9, 0, 3, 0, 10, 'x', 'x', 'h', 'i', 0, 'y' };
+	const uint8_t old[] = { 0, 3, 'x', 'o', 'k', 0, 'z' };
+	struct ps_field field = {
+		.kind = PS_FIELD_STRING,
+		.place = PS_PLACE_DATA_LOC,
+		.is_swapped = true,
+		.element_size = 1,
+		.offset = 4,
+		.size = 4,
+	};
+	assert_slice(&field, BYTES(raw), 10, 2);
+	field.place = PS_PLACE_REL_LOC;
+	field.offset = 0; // 9 << 16 | ... is beyond the end
+	struct ps_value value;
+	ASSERT_FALSE(ps_field_decode(&field, BYTES(raw), &value));
+	const uint8_t relative[] = { 0, 3, 0, 2, 'x', 'x', 'h', 'i', 0, 'y' };
+	assert_slice(&field, BYTES(relative), 6, 2);
+	field.place = PS_PLACE_DATA_LOC16;
+	field.size = 2;
+	assert_slice(&field, BYTES(old), 3, 2);
+}
+
 TEST(field, destroying_no_fields_is_nothing)
 {
 	ps_fields_destroy(NULL, 3);

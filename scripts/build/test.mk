@@ -27,7 +27,7 @@ $(TEST_MODULES): $(BUILD)/tests/python/%$(PYTHON_SUFFIX): tests/python/%.c $(cal
 	$(call say,LINK)$(CC) -shared $(TEST_CFLAGS) $(TEST_CPPFLAGS) $(PYTHON_CFLAGS) -Wno-missing-prototypes \
 		$(ALL_LDFLAGS) -o $@ $< $(call rooms,python) $(LIBRARY) $(LIBS)
 
-.PHONY: load probed floor script-driver test-modules test-programs
+.PHONY: load probed watched floor script-driver test-modules test-programs
 test-modules: $(TEST_MODULES)
 # Without sanitizers in a sanitizer's build: their shadow memory faults too. With frame pointers, for stacks.
 load: $(BUILD)/tests/load ## Build the load of known size that live tests, demo and bench observe
@@ -41,6 +41,12 @@ probed: $(BUILD)/tests/probed
 $(BUILD)/tests/probed: tests/live/probed.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) -std=gnu11 -O1 -g -fno-inline -Wall -Wextra -Werror -o $@ $<
+
+# At fixed addresses, which breakpoints name.
+watched: $(BUILD)/tests/watched
+$(BUILD)/tests/watched: tests/live/watched.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,LINK)$(CC) -std=gnu11 -O1 -fno-pie -no-pie -Wall -Wextra -Werror -o $@ $<
 
 floor: $(BUILD)/tests/floor
 $(BUILD)/tests/floor: tests/bench/floor.c $(BUILD)/flags $(BUILD)/python-flags
@@ -56,13 +62,13 @@ $(SCRIPT_DRIVER): tests/python/driver/script_driver.c $(call rooms,script python
 	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(TEST_CPPFLAGS) $(PYTHON_CFLAGS) $(ALL_LDFLAGS) -o $@ $< \
 		$(call rooms,script python) $(LIBRARY) $(LIBS) $(PYTHON_LIBS)
 
-test-programs: $(UNIT_TESTS) $(FUZZERS) $(TEST_MODULES) load probed floor script-driver
+test-programs: $(UNIT_TESTS) $(FUZZERS) $(TEST_MODULES) load probed watched floor script-driver
 
 .PHONY: unit fuzz python-tests live checks
 unit: $(UNIT_TESTS) ## Run the C unit tests
 fuzz: $(FUZZERS) ## Run the fuzzers shortly; longer: build/fuzz/fuzz_spec SEED N
 python-tests: all load test-modules script-driver ## Run the Python tests that need no privileges
-live: all load probed ## Run the tests on real perf events
+live: all load probed watched ## Run the tests on real perf events
 checks: ## Check includes, docs and the build scripts
 unit fuzz live checks:
 	@$(PYTHON) $(RUN_TESTS) $@

@@ -218,12 +218,11 @@ static bool has_wildcard(const char *text)
  * The kernel gives each occurrence of these its sample where samples are to tell their period, whatever the period
  * (perf_swevent_event() in kernel/events/core.c); without that part it counts up to the period.
  */
-static void tell_period_once(struct perf_event_attr *attr)
+static void tell_period_once(struct perf_event_attr *attr, bool is_software)
 {
 	bool is_timer =
 		attr->type == PERF_TYPE_SOFTWARE && (attr->config == PERF_COUNT_SW_CPU_CLOCK ||
 						     attr->config == PERF_COUNT_SW_TASK_CLOCK);
-	bool is_software = attr->type == PERF_TYPE_SOFTWARE || attr->type == PERF_TYPE_TRACEPOINT;
 	if (is_software && !is_timer && !attr->freq && attr->sample_period > 1)
 		attr->sample_type &= ~(uint64_t)PERF_SAMPLE_PERIOD;
 }
@@ -259,7 +258,7 @@ static void make_records(const struct resolver *resolver, struct ps_source *sour
 	source->attr.freq = spec->freq != 0;
 	source->attr.sample_period = spec->freq ? spec->freq : spec->period ? spec->period : 1;
 	source->attr.sample_type |= PERF_SAMPLE_RAW;
-	tell_period_once(&source->attr);
+	tell_period_once(&source->attr, true);
 	source->is_sampling = true;
 	source->raw_size = fixed_size(source->schema);
 	set_stack(resolver, source);
@@ -395,7 +394,8 @@ static bool set_sampling(const struct resolver *resolver, struct perf_event_attr
 	attr->freq = freq != 0;
 	attr->sample_period = freq ? freq : period; // one field with sample_freq
 	attr->sample_type |= PERF_SAMPLE_IP;
-	tell_period_once(attr);
+	tell_period_once(attr,
+			 attr->type == PERF_TYPE_SOFTWARE || attr->type == PERF_TYPE_BREAKPOINT);
 	return true;
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/hw_breakpoint.h>
 #include <linux/capability.h>
 #include <perfscope/pmu.h>
 #include <sys/resource.h>
@@ -191,9 +192,30 @@ static struct ps_error *frequency_error(const char *where, const struct perf_eve
 			       where, (uint64_t)attr->sample_freq, max);
 }
 
+/** What no processor or not this one watches; NULL: that is not it. */
+static struct ps_error *breakpoint_error(const char *where, const struct perf_event_attr *attr)
+{
+	if (attr->type != PERF_TYPE_BREAKPOINT)
+		return NULL;
+	if (attr->bp_type != HW_BREAKPOINT_X && attr->bp_len && attr->bp_addr % attr->bp_len)
+		return ps_error_format(PS_ERROR_UNSUPPORTED,
+				       "open %s: the address of a breakpoint of %" PRIu64
+				       " bytes must be a multiple of %" PRIu64
+				       " (choose a shorter one)",
+				       where, (uint64_t)attr->bp_len, (uint64_t)attr->bp_len);
+	if (attr->bp_type == HW_BREAKPOINT_R)
+		return ps_error_format(PS_ERROR_UNSUPPORTED,
+				       "open %s: this processor does not watch reads alone (use "
+				       ":rw, which has the writes too)",
+				       where);
+	return NULL;
+}
+
 static struct ps_error *invalid_error(const char *where, const struct perf_event_attr *attr)
 {
 	struct ps_error *error = frequency_error(where, attr);
+	if (!error)
+		error = breakpoint_error(where, attr);
 	if (error)
 		return error;
 	const char *part = missing_part(attr);

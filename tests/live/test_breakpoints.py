@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+"""Hardware breakpoints: reads, writes and calls of known number at known addresses, counted and sampled."""
+
+import os
+import platform
+import subprocess
+import unittest
+
+from livetest import BUILD, LiveTestCase, skip_unless_tracepoints
+
+WATCHED = os.path.join(BUILD, "tests", "watched")
+NR = 1000
+IS_X86 = platform.machine() in ("x86_64", "i686")
+
+SHOW = """
+import json
+kept = []
+def __sample__(event):
+    kept.append(event)
+def __exit__(totals):
+    print(json.dumps([len(kept), list(totals["run"].values.values()), sorted({event.addr for event in kept}),
+                      len({event.ip for event in kept}), sorted({event._tid for event in kept})]))
+"""
+COUNT = "import json\ndef __exit__(totals): print(json.dumps(list(totals['run'].values.values())))\n"
+
+
+class BreakpointTestCase(LiveTestCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        symbols = subprocess.run(["nm", WATCHED], capture_output=True, text=True, check=True).stdout
+        places = {line.split()[2]: int(line.split()[0], 16) for line in symbols.splitlines() if len(line.split()) == 3}
+        cls.word, cls.bytes, cls.function = (places[f"watched_{name}"] for name in ("word", "bytes", "function"))
+
+    def run_watched(self, source, events, *options):
+        """Run the program under --run; what the script printed."""
+        run = self.run_command(*self.script_arguments(source, events, options, []), "--run", WATCHED, NR)
+        self.assertEqual([run.status, run.stderr], [0, ""])
+        return run.json[0]
+
+    def refusal(self, event):
+        run = self.run_command(*self.script_arguments(COUNT, event, [], []), "--run", WATCHED, 1)
+        self.assertEqual([run.status, len(run.errors)], [1, 1])
+        return run.errors[0]
+
+
+@skip_unless_tracepoints
+class TestBreakpoints(BreakpointTestCase):
+    def test_writes_are_sampled_one_by_one(self):
+        nr, counted, addresses, nr_places, tids = self.run_watched(SHOW, f"mem:{self.word:#x}/8:w/period=1,addr/u")
+        self.assertEqual([nr, counted, addresses, nr_places, len(tids)], [NR, [NR], [self.word], 1, 1])
+
+    def test_reads_and_writes(self):
+        nr, counted, addresses, nr_places, _ = self.run_watched(SHOW, f"mem:{self.word:#x}/8:rw/period=1,addr/u")
+        self.assertEqual([nr, counted, addresses, nr_places], [3 * NR, [3 * NR], [self.word], 3])
+
+    def test_calls(self):
+        source = SHOW.replace("len({event.ip for event in kept})", "kept[0].ip")
+        nr, counted, addresses, ip, _ = self.run_watched(source, f"mem:{self.function:#x}:x/period=1,addr/u")
+        self.assertEqual([nr, counted, addresses, ip], [NR, [NR], [self.function], self.function])
+
+    def test_a_period_samples_every_so_many(self):
+        nr, counted, _, _, _ = self.run_watched(SHOW, f"mem:{self.word:#x}/8:w/period=10,addr/u")
+        self.assertEqual([nr, counted], [NR / 10, [NR]])
+
+    def test_counting_ones_have_totals_and_no_samples(self):
+        self.assertEqual(self.run_watched(COUNT, [f"mem:{self.word:#x}/8:w/alias=w/u", f"mem:{self.word:#x}/8:rw/alias=rw/u",
+                                                  f"mem:{self.function:#x}:x/alias=x/u"]), [NR, 3 * NR, NR])
+
+    def test_each_length_watches_so_many_bytes(self):
+        events = [f"mem:{self.bytes + at:#x}/{length}:w/alias=b{length}/u" for at, length in ((3, 1), (2, 2), (4, 4), (0, 8))]
+        self.assertEqual(self.run_watched(COUNT, events), [NR, 2 * NR, 4 * NR, 8 * NR])
+
+    def test_of_a_process_that_runs(self):
+        load = self.hold_load(command=[WATCHED, str(NR), "wait"])
+        events = [f"mem:{self.word:#x}/8:w/period=1,addr/u", f"mem:{self.function:#x}:x/alias=x/u"]
+        observer = self.start_script(SHOW, events, "-p", load.pid)
+        load.finish()
+        run = observer.wait()
+        self.assertEqual([run.status, run.stderr], [0, ""])
+        nr, counted, addresses, nr_places, tids = run.json[0]
+        self.assertEqual([nr, counted, addresses, nr_places, tids], [NR, [NR, NR], [self.word], 1, [load.pid]])
+
+    def test_what_the_processor_cannot_watch_is_told(self):
+        self.assertRegex(self.refusal(f"mem:{self.word + 4:#x}/8:w"),
+                         r"^perfscope: open mem:0x\w+/8:w on cpu \d+ of thread \d+: the address of a breakpoint of 8 bytes "
+                         r"must be a multiple of 8 \(choose a shorter one\)$")
+
+    def test_more_than_there_are_registers_is_told(self):
+        events = [f"mem:{self.bytes + i:#x}/1:w/alias=b{i}/" for i in range(8)] + [f"mem:{self.word + i:#x}/1:w" for i in range(8)]
+        self.assertRegex(self.refusal(",".join(events)), r"all breakpoint registers are in use \(choose fewer mem: events\)$")
+
+    def test_reads_alone(self):
+        event = f"mem:{self.word:#x}/8:r"
+        if IS_X86:
+            self.assertRegex(self.refusal(event), r"this processor does not watch reads alone \(use :rw, which has the "
+                                                  r"writes too\)$")
+        else:
+            self.assertEqual(self.run_watched(COUNT, event + "/alias=r/u"), [2 * NR])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <perfscope/doctor.h>
 
+#include "doctor_check.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -24,14 +26,7 @@
 #define WANTED_EVENTS 16
 #define OTHER_FDS 64
 
-/** What a check found. */
-struct finding {
-	bool is_able;
-	char *detail; // owned; NULL: no memory
-};
-
-static struct finding __attribute__((format(printf, 2, 3)))
-found(bool is_able, const char *format, ...)
+struct finding found(bool is_able, const char *format, ...)
 {
 	va_list arguments;
 	va_start(arguments, format);
@@ -39,8 +34,6 @@ found(bool is_able, const char *format, ...)
 	va_end(arguments);
 	return finding;
 }
-#define YES(...) found(true, __VA_ARGS__)
-#define NO(...) found(false, __VA_ARGS__)
 
 /** What @error, which is taken over, says. */
 static struct finding no_because(struct ps_error *error)
@@ -72,15 +65,14 @@ static bool has_capability(int capability)
 	return false;
 }
 
-static int open_event(struct perf_event_attr *attr, pid_t pid, int cpu)
+int open_event(struct perf_event_attr *attr, pid_t pid, int cpu)
 {
 	attr->size = sizeof(*attr);
 	attr->disabled = 1;
 	return syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-/** Why perf_event_open failed with @os_errno; a perf_event_paranoid of @wanted would do. */
-static struct finding explain_open(int os_errno, int wanted)
+struct finding explain_open(int os_errno, int wanted)
 {
 	int paranoid = read_sysctl("perf_event_paranoid", 2);
 	if (os_errno == ENOSYS)
@@ -164,25 +156,7 @@ static struct finding check_own_counters(void)
 	return YES("in user space only; the kernel's share: sysctl kernel.perf_event_paranoid=1");
 }
 
-static struct finding check_pmu(void)
-{
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_HARDWARE,
-		.config = PERF_COUNT_HW_CPU_CYCLES,
-		.exclude_kernel = 1,
-	};
-	_cleanup_close_ int fd = open_event(&attr, 0, -1);
-	if (fd >= 0)
-		return YES("cycles");
-	int os_errno = errno;
-	if (os_errno == ENOENT || os_errno == ENODEV || os_errno == EOPNOTSUPP)
-		return NO("this machine shows none, as most virtual ones; "
-			  "knob: its host's (KVM: -cpu host,pmu=on)");
-	return explain_open(os_errno, 2);
-}
-
-/** The type of the PMU @name of sysfs; -1: there is none. */
-static int read_pmu_type(const char *name)
+int read_pmu_type(const char *name)
 {
 	char path[100];
 	snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/type", name);
@@ -366,8 +340,13 @@ static const struct {
 	{ "system-wide", check_system_wide, false },
 	{ "own counters", check_own_counters, false },
 	{ "hardware PMU", check_pmu, false },
+	{ "precise samples", check_precise, false },
+	{ "branch stacks", check_branches, false },
+	{ "memory samples", check_memory, false },
+	{ "breakpoints", check_breakpoints, false },
 	{ "kprobes", check_kprobes, false },
 	{ "uprobes", check_uprobes, false },
+	{ "time stamp counter", check_tsc, false },
 	{ "locked memory", check_locked_memory, false },
 	{ "descriptors", check_descriptors, false },
 	{ "kernel symbols", check_kernel_symbols, false },

@@ -5,13 +5,14 @@ import os
 import re
 import resource
 import subprocess
+import tempfile
 import unittest
 
-from livetest import (COMMAND, TRACEFS, has_hardware_pmu, read_paranoid_level, skip_unless_root,
+from livetest import (COMMAND, TRACEFS, has_hardware_pmu, read_paranoid_level, skip_if_hardware_pmu, skip_unless_root,
                       skip_unless_tracepoints)
 
-NAMES = ["tracefs", "tracepoint sampling", "system-wide", "own counters", "hardware PMU", "kprobes", "uprobes",
-         "locked memory", "descriptors", "kernel symbols", "Python"]
+NAMES = ["tracefs", "tracepoint sampling", "system-wide", "own counters", "hardware PMU", "precise samples",
+         "branch stacks", "memory samples", "breakpoints", "kprobes", "uprobes", "time stamp counter", "locked memory", "descriptors", "kernel symbols", "Python"]
 
 # A root without a capability: files are its own still, so that tracefs is open, and the kernel treats it as any user.
 WITHOUT_CAPABILITIES = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
@@ -63,6 +64,29 @@ class TestDoctor(DoctorTestCase):
     def test_the_pmu_is_the_one_of_sysfs(self):
         _, found = self.examine()
         self.assertEqual(found["hardware PMU"][0], "yes" if has_hardware_pmu() else "no")
+
+    @skip_if_hardware_pmu
+    def test_what_needs_a_pmu_points_to_its_line(self):
+        _, found = self.examine()
+        for name in "precise samples", "branch stacks", "memory samples":
+            self.assertEqual(found[name], ("no", "needs a hardware PMU; knob: see there"))
+
+    def test_breakpoints_are_tried(self):
+        _, found = self.examine()
+        self.assertEqual(found["breakpoints"], ("yes", "mem:ADDRESS"))
+
+    def test_the_line_of_the_tsc_is_what_the_option_meets(self):
+        _, found = self.examine()
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
+            script.write("def __exit__(): print('ran')\n")
+            script.flush()
+            result = run(COMMAND, "python", "-e", "page-faults", "--tsc", script.name, "--run", "true")
+        if found["time stamp counter"][0] == "yes":
+            self.assertEqual((result.returncode, result.stdout), (0, "ran\n"))
+        else:
+            self.assertEqual((result.returncode, result.stderr.count("\n")), (1, 1))
+            self.assertIn("--tsc: the kernel does not say here how its clock relates to the time stamp counter; use --clock",
+                          result.stderr)
 
     def test_no_probe_stays_behind(self):
         before = read_probes("kprobe_events"), read_probes("uprobe_events")

@@ -2,6 +2,7 @@
 #include <perfscope/source.h>
 
 #include "pmu_model.h"
+#include "source_check.h"
 
 #include <perfscope/pmu.h>
 #include <perfscope/probe.h>
@@ -17,6 +18,7 @@ struct resolver {
 	const char *tracefs;	    // NULL: not needed yet
 	bool is_swept;		    // what killed runs left is removed
 	const struct ps_spec *spec; // the one at hand
+	const struct ps_spec *told; // the last whose lacks were told: a pattern's are told once
 	struct ps_source_list list;
 };
 
@@ -172,6 +174,9 @@ static struct ps_error *append_source(struct resolver *resolver, struct ps_sourc
 		}
 		list->sources = bigger;
 	}
+	if (resolver->told != resolver->spec)
+		source_tell_without_pmu(resolver->spec, source);
+	resolver->told = resolver->spec;
 	source->index = list->nr_sources;
 	list->sources[list->nr_sources++] = source;
 	return NULL;
@@ -399,17 +404,6 @@ static bool set_sampling(const struct resolver *resolver, struct perf_event_attr
 	return true;
 }
 
-/** A counter that only counts has no samples that could have these parts. */
-static struct ps_error *check_parts(const struct ps_spec *spec, const struct ps_source *source)
-{
-	if (source->is_sampling || (!spec->sample_type && !spec->has_stack))
-		return NULL;
-	return ps_error_format(PS_ERROR_USAGE,
-			       "%s: a counter that only counts has no samples (add freq=HZ or "
-			       "period=N, or give -F or -c)",
-			       spec->text);
-}
-
 /** Append a counter whose type and config are those of @named. */
 static struct ps_error *add_counter(struct resolver *resolver, const char *handler,
 				    const struct perf_event_attr *named)
@@ -435,7 +429,7 @@ static struct ps_error *add_counter(struct resolver *resolver, const char *handl
 	attr->precise_ip = named->precise_ip;
 	source->is_sampling = set_sampling(resolver, attr);
 	set_stack(resolver, source);
-	error = check_parts(spec, source);
+	error = source_check_parts(spec, source);
 	return error ? error : append_source(resolver, take_ptr(source));
 }
 

@@ -52,9 +52,24 @@ static bool is_missing_errno(int os_errno)
 /** Parts of samples that need what this machine lacks; NULL: none is asked for. */
 static const char *missing_part(const struct perf_event_attr *attr)
 {
-	if (attr->sample_type & PERF_SAMPLE_BRANCH_STACK)
-		return "branch stacks need a PMU that records branches";
-	return NULL;
+	if (!(attr->sample_type & PERF_SAMPLE_BRANCH_STACK))
+		return NULL;
+	return attr->branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK
+		       ? "branch stacks need a PMU that records branches (--call-graph=fp and "
+			 "dwarf do not)"
+		       : "branch stacks need a PMU that records branches (leave out branch)";
+}
+
+/** Why the PMU that is there refuses @attr. */
+static const char *hardware_reason(int os_errno, const struct perf_event_attr *attr)
+{
+	if (os_errno == EOPNOTSUPP && attr->sample_type & PERF_SAMPLE_BRANCH_STACK)
+		return "the hardware PMU here records no branches";
+	if (os_errno == EOPNOTSUPP && attr->precise_ip)
+		return "the hardware PMU here does not place samples so precisely (fewer p)";
+	if (os_errno == EINVAL && !attr->disabled)
+		return "its group does not fit on the hardware PMU";
+	return "the hardware PMU here has no such event";
 }
 
 bool ps_refusal_is_missing(int os_errno, const struct perf_event_attr *attr,
@@ -76,12 +91,8 @@ bool ps_refusal_is_missing(int os_errno, const struct perf_event_attr *attr,
 	case PERF_TYPE_RAW:
 		if (!is_missing_errno(os_errno) && os_errno != EINVAL)
 			break;
-		if (!ps_pmu_has_hardware())
-			reason = "no hardware PMU here";
-		else if (os_errno == EINVAL && !attr->disabled)
-			reason = "its group does not fit on the hardware PMU";
-		else
-			reason = "the hardware PMU here has no such event";
+		reason = ps_pmu_has_hardware() ? hardware_reason(os_errno, attr)
+					       : "no hardware PMU here";
 		break;
 	default:
 		if (is_missing_errno(os_errno))

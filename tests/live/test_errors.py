@@ -3,12 +3,13 @@
 
 import os
 import random
+import re
 import resource
 import shutil
 import subprocess
 import unittest
 
-from livetest import COMMAND, LOAD, LiveTestCase, skip_unless_root, skip_unless_tracepoints
+from livetest import COMMAND, LOAD, LiveTestCase, skip_if_hardware_pmu, skip_unless_root, skip_unless_tracepoints
 
 GETPPID = "syscalls:sys_enter_getppid"
 PASS = "def __sample__(event): pass\n"
@@ -135,6 +136,64 @@ class TestEnvironment(ErrorTestCase):
         run = subprocess.run([script, "a", "--b"], env=dict(os.environ, PATH=path), capture_output=True, text=True,
                              check=False, timeout=30)
         self.assertEqual([run.returncode, run.stdout, run.stderr], [5, "['a', '--b']\n", ""])
+
+
+@skip_unless_tracepoints
+@skip_if_hardware_pmu
+class TestWhatTheMachineLacks(ErrorTestCase):
+    """Each is refused, or reads None, or is told to say nothing, in one sentence: what, why, what to do."""
+
+    def observe(self, *arguments):
+        """Status, what the script printed, and the messages, without the places of descriptors."""
+        source = "def __sample__(event): pass\ndef __exit__(totals): print(list(totals['run'].values.values())[:1])\n"
+        run = self.run_command("python", *arguments, self.write("script.py", source), "--run", LOAD, "touch", "3")
+        printed = [line for line in run.lines if line.startswith("[")]
+        return run.status, printed, [re.sub(r" on cpu \d+ of thread \d+", "", line) for line in run.errors]
+
+    def test_counters_of_a_pmu(self):
+        for event, nearest in {"cycles": "cpu-clock", "cycles:ppp": "cpu-clock", "instructions/period=1000/p": "task-clock",
+                               "r1a8": "task-clock", "r1a8/freq=99/": "task-clock", "L1-dcache-loads": "page-faults",
+                               "LLC-load-misses/freq=99/": "page-faults", "cpu/event=0x3c/": "task-clock"}.items():
+            with self.subTest(event):
+                status, printed, errors = self.observe("-e", event, "-e", "page-faults")
+                self.assertEqual([status, printed, len(errors)], [0, ["[None]"], 1])
+                self.assertRegex(errors[0], rf"^perfscope: \S+: no hardware PMU here, it reads None; nearest: {nearest}$")
+
+    def test_branch_stacks(self):
+        said = "branch stacks need a PMU that records branches"
+        for event in "cpu-clock/freq=99,branch/", "page-faults/period=1,branch/", "syscalls:sys_enter_getppid//branch/":
+            name = event.split("/")[0]
+            self.assertEqual(self.observe("-e", event), (1, [], [f"perfscope: open {name}: {said} (leave out branch)"]))
+        self.assertEqual(self.observe("-e", "cpu-clock/freq=99/", "--call-graph=lbr"),
+                         (1, [], [f"perfscope: open cpu-clock: {said} (--call-graph=fp and dwarf do not)"]))
+
+    def test_precise_samples_of_what_is_no_pmu(self):
+        for event in "page-faults/period=1/:pp", "syscalls:sys_enter_getppid:p":
+            status, _, errors = self.observe("-e", event)
+            self.assertEqual([status, len(errors)], [0, 1])
+            self.assertRegex(errors[0], r": only a hardware PMU places samples precisely; p changes nothing here \(leave it out\)$")
+        self.assertEqual(self.observe("-e", "{page-faults/period=1/,context-switches}:p")[2], [])
+
+    def test_parts_that_only_a_pmu_tells(self):
+        rows = {"weight": "weight; without one 0", "data-src": "data-src; without one N/A",
+                "weight,data-src": "weight and data-src; without one 0"}
+        for attributes, said in rows.items():
+            status, _, errors = self.observe("-e", f"page-faults/period=1,{attributes}/")
+            self.assertEqual([status, errors], [0, [f"perfscope: page-faults: only a hardware PMU tells {said} is all it says "
+                                                    "(leave it out)"]])
+        self.assertEqual(len(self.observe("-e", "syscalls:sys_enter_getp*id//weight/")[2]), 1)
+
+    def test_parts_that_need_none_say_nothing(self):
+        status, _, errors = self.observe("-e", "page-faults/period=1,addr,phys-addr,page-size,cgroup,regs,stack-user/")
+        self.assertEqual([status, errors], [0, []])
+
+    def test_kprobes(self):
+        if os.path.exists("/sys/bus/event_source/devices/kprobe"):
+            self.skipTest("this kernel has kprobes")
+        for event in "kprobe:vfs_read", "kretprobe:vfs_read":
+            status, _, errors = self.observe("-e", event)
+            self.assertEqual([status, errors],
+                             [1, [f"perfscope: {event}: this kernel has no kprobes (CONFIG_KPROBE_EVENTS is off)"]])
 
 
 class TestBrokenSpecs(ErrorTestCase):

@@ -43,6 +43,28 @@ TEST(session, the_nearest_of_a_hardware_counter_is_named)
 	ASSERT_FALSE(ps_refusal_is_missing(ENOENT, &attr, &reason, &nearest));
 }
 
+static void check_reason(int os_errno, const struct perf_event_attr *attr, const char *expected)
+{
+	const char *reason, *nearest;
+	ASSERT_TRUE(ps_refusal_is_missing(os_errno, attr, &reason, &nearest));
+	ASSERT_STR_EQ(reason, expected);
+}
+
+TEST(session, what_a_pmu_lacks_is_told_as_that)
+{
+	is_with_pmu = true;
+	struct perf_event_attr attr = { .type = PERF_TYPE_HARDWARE, .disabled = 1 };
+	check_reason(EOPNOTSUPP, &attr, "the hardware PMU here has no such event");
+	attr.precise_ip = 3;
+	check_reason(EOPNOTSUPP, &attr,
+		     "the hardware PMU here does not place samples so precisely (fewer p)");
+	attr.sample_type = PERF_SAMPLE_BRANCH_STACK;
+	check_reason(EOPNOTSUPP, &attr, "the hardware PMU here records no branches");
+	attr = (struct perf_event_attr){ .type = PERF_TYPE_HARDWARE };
+	check_reason(EINVAL, &attr, "its group does not fit on the hardware PMU");
+	is_with_pmu = false;
+}
+
 /** @filter is refused with @text. */
 static void check_filter(const char *filter, const char *text)
 {

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+#ifndef PERFSCOPE_EVENT_SOURCE_CHECK_H
+#define PERFSCOPE_EVENT_SOURCE_CHECK_H
+
+#include <perfscope/source.h>
+
+/** Refuse parts of samples for a source that makes none. */
+struct ps_error *source_check_parts(const struct ps_spec *spec, const struct ps_source *source);
+
+/** Warn of what the spec asks for and only samples of a PMU have: it would read as if there were nothing to tell. */
+void source_tell_without_pmu(const struct ps_spec *spec, const struct ps_source *source);
+
+#endif

@@ -29,6 +29,9 @@ struct ps_counter_name {
 typedef bool (*ps_counter_visit)(const struct ps_counter_name *name, void *argument);
 struct ps_error *ps_counter_walk(ps_counter_visit visit, void *argument);
 
+/** Whether sysfs has the PMU @name. */
+bool ps_pmu_exists(const char *name);
+
 /** Whether a PMU of the processor is there (a "cpu*" or "armv8*" PMU in sysfs). */
 bool ps_pmu_has_hardware(void);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <perfscope/list.h>
 
+#include "list_form.h"
+
 #include <errno.h>
 #include <fnmatch.h>
 #include <perfscope/log.h>
@@ -10,7 +12,6 @@
 #include <perfscope/schema.h>
 #include <perfscope/tracepoint.h>
 #include <string.h>
-#include <sys/syscall.h>
 
 static const struct kind {
 	const char *name; // also a pattern: all of the kind
@@ -21,6 +22,7 @@ static const struct kind {
 	{ "software", "software counters" },
 	{ "pmu", "events of PMUs" },
 	{ "libpfm4", "counters of this processor model (libpfm4)" },
+	{ "custom", "events of your own, by what stands in capitals" },
 	{ "tracepoint", "tracepoints" },
 	{ "uprobe", "functions" },
 	{ "usdt", "usdt probes" },
@@ -131,65 +133,28 @@ static bool is_wanted(struct list *list, const char *kind, const char *name, con
 	return is_match;
 }
 
-static int try_open(struct perf_event_attr *attr, pid_t pid, int cpu)
-{
-	_cleanup_close_ int fd =
-		syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-	return fd < 0 ? errno : 0;
-}
-
-/** The errno of opening @attr in the way that asks least, 0: it can be opened. */
-static int open_errno(struct perf_event_attr attr)
-{
-	attr.disabled = 1;
-	int os_errno = try_open(&attr, 0, -1);
-	// PMUs outside the cores count for a CPU, not for a thread.
-	if (os_errno == EINVAL)
-		os_errno = try_open(&attr, -1, 0);
-	if (os_errno == EACCES) {
-		attr.exclude_kernel = 1;
-		os_errno = try_open(&attr, 0, -1);
-	}
-	return os_errno;
-}
-
-static const char *reason_of(int os_errno)
-{
-	switch (os_errno) {
-	case 0:
-		return NULL;
-	case ENOENT:
-	case ENODEV:
-	case ENXIO:
-	case EOPNOTSUPP:
-		return ps_pmu_has_hardware() ? "the PMU does not count it" : "no hardware PMU here";
-	case EACCES:
-	case EPERM:
-		return "not permitted; lower kernel.perf_event_paranoid, or give CAP_PERFMON";
-	default:
-		return strerror(os_errno);
-	}
-}
-
 #define NAME_WIDTH 50
 
-/**
- * Write a counter's line; where it cannot be opened, say so, and why if that is not the section's
- * reason.
- */
-static void write_counter(struct list *list, const struct ps_counter_name *name)
+/** Write a name's line; where it cannot be opened, say so, and why if that is not the section's reason. */
+static void write_name(struct list *list, const char *name, const char *alias, const char *reason)
 {
-	int width = fprintf(list->section, "  %s%s%s", name->name, name->alias ? " or " : "",
-			    name->alias ? name->alias : "");
-	const char *reason = reason_of(open_errno(name->attr));
-	if (reason && !list->reason)
-		list->reason = reason;
+	int width =
+		fprintf(list->section, "  %s%s%s", name, alias ? " or " : "", alias ? alias : "");
 	int gap = width < NAME_WIDTH ? NAME_WIDTH - width : 2;
-	if (reason && !strcmp(reason, list->reason))
+	if (reason && list->reason && !strcmp(reason, list->reason))
 		fprintf(list->section, "%*snot here", gap, "");
 	else if (reason)
 		fprintf(list->section, "%*snot here: %s", gap, "", reason);
 	putc('\n', list->section);
+	list->nr_names++;
+}
+
+static void write_counter(struct list *list, const struct ps_counter_name *name)
+{
+	const char *reason = list_reason(list_try(name->attr));
+	if (reason && !list->reason)
+		list->reason = reason;
+	write_name(list, name->name, name->alias, reason);
 }
 
 static bool visit_counter(const struct ps_counter_name *name, void *argument)
@@ -206,8 +171,20 @@ static bool visit_counter(const struct ps_counter_name *name, void *argument)
 		}
 	}
 	write_counter(list, name);
-	list->nr_names++;
 	return !list->write_errno;
+}
+
+static struct ps_error *list_forms(struct list *list)
+{
+	struct ps_error *error = begin_section(list, find_kind("custom"));
+	for (size_t i = 0; i < list_nr_forms && !error; i++) {
+		if (is_wanted(list, "custom", list_forms_of_own[i].name, NULL))
+			write_name(list, list_forms_of_own[i].name, NULL,
+				   list_forms_of_own[i].reason ? list_forms_of_own[i].reason()
+							       : NULL);
+	}
+	end_section(list);
+	return error;
 }
 
 /** Write each field of a tracepoint: its name, type as declared, and type in Python. */
@@ -245,7 +222,7 @@ static const char *tracepoint_reason(const struct list *list, const char *system
 	if (error)
 		return "tracefs is closed to this user";
 	attr.config = id;
-	return reason_of(open_errno(attr));
+	return list_reason(list_try(attr));
 }
 
 static struct ps_error *visit_tracepoint(const char *system, const char *name, void *argument)
@@ -415,6 +392,8 @@ static int run(struct list *list)
 		error = ps_counter_walk(visit_counter, list);
 	end_section(list);
 	if (!error && has_others && !list->write_errno)
+		error = list_forms(list);
+	if (!error && has_others && !list->write_errno)
 		error = list_tracepoints(list);
 	// What could be listed has been.
 	if (error)
@@ -428,13 +407,15 @@ static const char help[] =
 	"Usage: perfscope list [-v] [PATTERN...]\n"
 	"\n"
 	"List the events that can be named in -e, by kind: hardware, cache and software counters,\n"
-	"events of PMUs, counters of the processor's model, tracepoints. Counters that cannot be\n"
-	"opened here are marked, and the title of their kind says why.\n"
+	"events of PMUs, counters of the processor's model, the forms of probes and breakpoints,\n"
+	"tracepoints. What cannot be opened here is marked, and the title of its kind or the line\n"
+	"says why.\n"
 	"\n"
 	"PATTERN is a glob where it has * ? or [, else a part of a name, or a kind: hardware, "
 	"cache,\n"
-	"software, pmu, libpfm4, tracepoint. The functions and the usdt probes of a program or\n"
-	"library: 'uprobe:*parse*@FILE', 'usdt:*@FILE'; of the kernel: 'kprobe:*read*'.\n"
+	"software, pmu, libpfm4, custom, tracepoint. The functions and the usdt probes of a\n"
+	"program or library: 'uprobe:*parse*@FILE', 'usdt:*@FILE'; of the kernel: "
+	"'kprobe:*read*'.\n"
 	"\n"
 	"  -v, --verbose   with the fields of tracepoints: name, type as declared, type in "
 	"Python;\n"

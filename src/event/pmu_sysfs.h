@@ -10,9 +10,6 @@
 /** The folder of PMUs; PERFSCOPE_PMUS names another one. */
 const char *ps_pmu_folder(void);
 
-/** Whether sysfs has a PMU called @name. */
-bool ps_pmu_exists(const char *name);
-
 /**
  * Encode the PMU and the terms of @spec into @attr. PS_ERROR_NOT_FOUND where the PMU is unknown.
  */

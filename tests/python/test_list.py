@@ -2,6 +2,7 @@
 """`perfscope list`, over a made-up tracefs and sysfs: names, patterns, fields, exit status."""
 
 import os
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -66,7 +67,7 @@ class TestList(unittest.TestCase):
     def test_sections_stand_in_the_order_of_their_kinds(self):
         titles = [line.split(" (")[0] for line in self.list() if line and line[0] != " "]
         self.assertEqual(titles, ["hardware counters", "cache counters", "software counters", "events of PMUs",
-                                  "tracepoints"])
+                                  "events of your own, by what stands in capitals", "tracepoints"])
 
     def test_a_counter_stands_with_its_alias(self):
         names = [line.split("  ")[1] for line in self.list("software") if line.startswith("  ")]
@@ -79,6 +80,25 @@ class TestList(unittest.TestCase):
         self.assertEqual(lines[0].split(" (")[0], "events of PMUs")
         self.assertNotEqual(lines[0], "events of PMUs")
         self.assertEqual(lines[1:], ["  den/naps/".ljust(50) + "not here"])
+
+    def test_forms_without_names_are_marked_too(self):
+        self.assertEqual(self.list("custom", "den/*")[3:],
+                         ["events of your own, by what stands in capitals", "  profile",
+                          *(line for line in self.list("rHEX")[1:]), *(line for line in self.list("mem:*")[1:])] + [
+                              f"  {name:<48}not here: this kernel has none (CONFIG_{option}_EVENTS is off)"
+                              for name, option in (("uprobe:FUNC[+OFFSET]@FILE", "UPROBE"), ("uretprobe:FUNC@FILE", "UPROBE"),
+                                                   ("usdt:PROVIDER:NAME@FILE", "UPROBE"), ("kprobe:FUNC[+OFFSET]", "KPROBE"),
+                                                   ("kretprobe:FUNC", "KPROBE"))])
+        write(f"{self.environment['PERFSCOPE_PMUS']}/kprobe/type", "8\n")
+        self.addCleanup(shutil.rmtree, f"{self.environment['PERFSCOPE_PMUS']}/kprobe")
+        self.assertEqual(self.list("kprobe:*")[1:], ["  kprobe:FUNC[+OFFSET]"])
+
+    def test_raw_events_need_a_pmu_and_breakpoints_none(self):
+        name = "mem:ADDRESS[/LENGTH][:rwx]"
+        self.assertEqual(self.list(name.split("[", maxsplit=1)[0])[1:], [f"  {name}"])
+        has_pmu = any(name.startswith(("cpu", "armv8")) for name in os.listdir("/sys/bus/event_source/devices"))
+        if not has_pmu:
+            self.assertEqual(self.list("rhex")[1:], ["  rHEX".ljust(50) + "not here: no hardware PMU here"])
 
     def test_an_alias_is_found_too(self):
         lines = [line.split("  ")[1] for line in self.list("faults", "migrations") if line.startswith("  ")]

@@ -44,7 +44,8 @@ class PerfEvent:
     def symbolic(self, name: str, /) -> str:
         """Return the field as the kernel prints it: "R+", "GFP_KERNEL|__GFP_ZERO".
 
-        Where the kernel's print format does not show it, the decoded value as text. KeyError for an unknown name."""
+        Parts of a sample in the words of perf: data_src, transaction, page sizes, branch_stack. Where there is no such form, the
+        decoded value as text. KeyError for an unknown name."""
     def print(self, timestamp: bool = True, callchain: bool = True) -> None:
         """Print the event to sys.stdout as a line: wall clock, comm, tid, flags, [cpu], time, name, fields.
 

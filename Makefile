@@ -3,7 +3,7 @@
 
 PYTHON ?= /usr/bin/python3
 ifeq ($(origin CC),default)
-CC := gcc
+CC := $(CROSS_COMPILE)gcc
 endif
 BUILD ?= build
 prefix ?= /usr/local
@@ -23,6 +23,7 @@ GOALS := $(or $(MAKECMDGOALS),all)
 
 include scripts/build/doors.mk
 ifneq ($(filter-out $(DOORS),$(GOALS)),)
+include scripts/build/toolchain.mk
 include scripts/build/python.mk
 include scripts/build/libperf.mk
 include scripts/build/compile.mk

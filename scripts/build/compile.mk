@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 # From sources to the products. Sources are found by room: a new file needs no line here.
 
-ifneq ($(shell pkg-config --exists libtraceevent && echo yes),yes)
+ifneq ($(shell $(PKG_CONFIG) --exists libtraceevent && echo yes),yes)
 $(error perfscope: libtraceevent or pkg-config is missing; run: make deps)
 endif
 
 # gcc-ar knows the objects of -flto.
-LIBRARIAN := $(if $(LTO),gcc-ar,$(AR))
+LIBRARIAN := $(if $(LTO),$(CROSS_COMPILE)gcc-ar,$(AR))
 WARNINGS := -Wall -Wextra -Werror -Wmissing-prototypes -Wstrict-prototypes -Wno-unused-parameter
 CFLAGS ?= -O2 -g
 # Over the files of a room and from room to room, gcc's whole-program optimisation saves a tenth of what an event costs.
@@ -15,7 +15,7 @@ LTO ?= $(if $(findstring gcc,$(CC)),-flto=auto -ffat-lto-objects)
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE -fPIC -fvisibility=hidden -ffunction-sections $(WARNINGS) $(CFLAGS) $(LTO) -MMD -MP
 ALL_CPPFLAGS = -Iinclude -I$(BUILD)/generated $(CPPFLAGS)
 ALL_LDFLAGS = $(CFLAGS) $(LDFLAGS)
-LIBS := $(LIBPERF_LIBS) $(shell pkg-config --libs libtraceevent) -lpfm -ldw -lelf -liberty -ldl -lpthread
+LIBS := $(LIBPERF_LIBS) $(shell $(PKG_CONFIG) --libs libtraceevent) -lpfm -ldw -lelf -liberty -ldl -lpthread
 scripts_dir := $(prefix)/share/perfscope/scripts
 
 PYTHON_ROOMS := python script cli

@@ -1,17 +1,33 @@
 # SPDX-License-Identifier: MIT
-"""Print how to compile against, link with and install for the Python that runs this.
+"""Print how to compile against, link with and install for the Python that runs this, or with --sysroot FOLDER for the
+same version of Python there, which may be of another machine.
 
 `make` prints all as NAME=value words, the blanks inside a value as '|'; a name prints that value alone.
 """
 
+import glob
 import os
 import site
 import sys
 import sysconfig
 
 
+SYSROOT = ""
+
+
+def use_sysroot(folder):
+    """Let sysconfig tell of the Python below @folder: what it was built with is a module of its library."""
+    global SYSROOT
+    found = glob.glob(f"{folder}/usr/lib/python{sysconfig.get_python_version()}/_sysconfigdata_*.py")
+    if not found:
+        sys.exit(f"perfscope: {folder} has no Python {sysconfig.get_python_version()}")
+    SYSROOT = folder
+    sys.path.append(os.path.dirname(found[0]))
+    os.environ["_PYTHON_SYSCONFIGDATA_NAME"] = os.path.basename(found[0])[:-len(".py")]
+
+
 def cflags():
-    paths = [sysconfig.get_path("include"), sysconfig.get_path("platinclude")]
+    paths = [SYSROOT + sysconfig.get_path("include"), SYSROOT + sysconfig.get_path("platinclude")]
     if not any(os.path.exists(os.path.join(path, "Python.h")) for path in paths):
         sys.exit(f"perfscope: {sys.executable} has no Python.h in {paths[0]}")
     return " ".join(f"-isystem {path}" for path in dict.fromkeys(paths))
@@ -28,11 +44,11 @@ def libs():
     get = sysconfig.get_config_var
     version = get("LDVERSION") or get("VERSION")
     system_libs = f"{get('LIBS') or ''} {get('SYSLIBS') or ''}"
-    archive = os.path.join(get("LIBPL"), f"libpython{version}.a")
+    archive = os.path.join(SYSROOT + get("LIBPL"), f"libpython{version}.a")
     if os.path.exists(archive) and not uses_shared_library():
         return f"-no-pie {archive} {system_libs} {get('MODLIBS') or ''} {get('LINKFORSHARED') or ''}"
     folder = get("LIBDIR")
-    return f"-L{folder} -Wl,-rpath,{folder} -lpython{version} {system_libs}"
+    return f"-L{SYSROOT}{folder} -Wl,-rpath,{folder} -lpython{version} {system_libs}"
 
 
 def site_folder(prefix):
@@ -49,6 +65,9 @@ def main():
     arguments = sys.argv[1:]
     if arguments[:1] == ["--prefix"]:
         prefix = arguments[1]
+        del arguments[:2]
+    if arguments[:1] == ["--sysroot"]:
+        use_sysroot(arguments[1])
         del arguments[:2]
     values = {
         "cflags": cflags,

@@ -76,13 +76,14 @@ bool ps_refusal_is_missing(int os_errno, const struct perf_event_attr *attr,
 			   const char **ret_reason, const char **ret_nearest)
 {
 	const char *reason = NULL;
+	// The counter is there, but not with that part: leaving it out would not be what was asked for.
+	if (os_errno == EOPNOTSUPP && missing_part(attr))
+		return false;
 	switch (attr->type) {
 	case PERF_TYPE_TRACEPOINT:
 	case PERF_TYPE_BREAKPOINT:
 		return false;
 	case PERF_TYPE_SOFTWARE:
-		if (os_errno == EOPNOTSUPP && missing_part(attr))
-			return false;
 		if (is_missing_errno(os_errno))
 			reason = "this kernel has no such event";
 		break;

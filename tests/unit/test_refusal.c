@@ -41,6 +41,10 @@ TEST(session, the_nearest_of_a_hardware_counter_is_named)
 	ASSERT_FALSE(ps_refusal_is_missing(EMFILE, &attr, &reason, &nearest));
 	attr.type = PERF_TYPE_TRACEPOINT;
 	ASSERT_FALSE(ps_refusal_is_missing(ENOENT, &attr, &reason, &nearest));
+	// The counter is there, a part of its samples is not.
+	attr = (struct perf_event_attr){ .type = PERF_TYPE_HARDWARE,
+					 .sample_type = PERF_SAMPLE_BRANCH_STACK };
+	ASSERT_FALSE(ps_refusal_is_missing(EOPNOTSUPP, &attr, &reason, &nearest));
 }
 
 static void check_reason(int os_errno, const struct perf_event_attr *attr, const char *expected)

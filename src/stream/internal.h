@@ -44,6 +44,7 @@ struct ps_attr_context {
 	bool has_lost_count;
 	bool has_build_id; // attr.build_id is there (Linux 5.12)
 	bool has_ksymbol;  // attr.ksymbol is there (Linux 5.1)
+	bool can_read_inherited; // PERF_SAMPLE_READ of events that are inherited (Linux 6.12)
 };
 
 /** @attr, all bits of the session set, of an event that leads its group or is alone (@is_leader), or follows. */

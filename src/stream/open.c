@@ -144,6 +144,43 @@ struct ps_error *ps_descriptor_finish(struct ps_session *session, const struct p
 	return source->filter ? ps_filter_apply(source, fd) : NULL;
 }
 
+/** Whether a sample of @source, or of one of its group, tells what was counted. */
+static bool is_read_in_samples(const struct ps_session *session, const struct ps_source *source)
+{
+	for (size_t i = 0; i < session->sources->nr_sources; i++) {
+		const struct ps_source *member = session->sources->sources[i];
+		bool is_together =
+			member == source || (source->group && member->group == source->group);
+		if (is_together && !member->is_missing &&
+		    member->attr.sample_type & PERF_SAMPLE_READ)
+			return true;
+	}
+	return false;
+}
+
+/**
+ * Whether new threads cannot be observed, though the target has them: before 6.12 the kernel refuses to inherit what
+ * is read in samples. Without them the run is worth having, and this is told; where children are asked for, it is refused.
+ */
+static bool is_first_thread_only(const struct ps_session *session, const struct ps_source *source)
+{
+	const struct ps_attr_context *context = &ps_opened_of(session)->context;
+	if (!context->target->inherit_threads || context->target->inherit)
+		return false;
+	return !context->can_read_inherited && is_read_in_samples(session, source);
+}
+
+/** The attr with which @source is opened, alone or as leader of its group (@is_leader), or behind one. */
+static struct perf_event_attr prepare_attr(const struct ps_session *session,
+					   const struct ps_source *source, bool is_leader)
+{
+	struct perf_event_attr attr = ps_attr_prepare(&source->attr, source->is_sampling, is_leader,
+						      &ps_opened_of(session)->context);
+	if (is_first_thread_only(session, source))
+		attr.inherit = attr.inherit_thread = 0;
+	return attr;
+}
+
 /** Open @source at all places of @list; @leaders: by place, the first of its group. */
 static struct ps_error *open_places(struct ps_session *session, struct ps_source *source,
 				    const struct cpu_list *list, struct ps_stream **leaders)
@@ -158,8 +195,7 @@ static struct ps_error *open_places(struct ps_session *session, struct ps_source
 			continue;
 		is_placed = true;
 		struct ps_stream *leader = source->group ? leaders[i] : NULL;
-		struct perf_event_attr attr = ps_attr_prepare(&source->attr, source->is_sampling,
-							      !leader, &opened->context);
+		struct perf_event_attr attr = prepare_attr(session, source, !leader);
 		int status = place->is_gone ? -ENODEV
 					    : ps_stream_open(session, source, &attr, place, leader);
 		if (status < 0 && ps_place_is_gone(place, -status)) {
@@ -208,6 +244,11 @@ static struct ps_error *open_source(struct ps_session *session, struct ps_source
 		if (error)
 			return ps_error_context(error, "%s: cpus=%s", source->name, source->cpus);
 	}
+	if (is_first_thread_only(session, source) && (!source->group || source->is_group_leader))
+		ps_log(PS_LOG_WARNING,
+		       "%s: this kernel reads no counters in samples of new threads (Linux 6.12 "
+		       "does), only the program's first thread is observed",
+		       source->label);
 	struct ps_error *error = open_places(session, source, &list, leaders);
 	free(list.cpus);
 	return error;

@@ -223,6 +223,12 @@ static struct ps_error *breakpoint_error(const char *where, const struct perf_ev
 	return NULL;
 }
 
+/** Before Linux 6.12 the kernel refuses to read counters in samples of events that are inherited. */
+static bool is_inherited_read(const struct perf_event_attr *attr)
+{
+	return attr->inherit && attr->sample_type & PERF_SAMPLE_READ;
+}
+
 static struct ps_error *invalid_error(const char *where, const struct perf_event_attr *attr)
 {
 	struct ps_error *error = frequency_error(where, attr);
@@ -233,11 +239,11 @@ static struct ps_error *invalid_error(const char *where, const struct perf_event
 	const char *part = missing_part(attr);
 	if (part)
 		return ps_error_format(PS_ERROR_UNSUPPORTED, "open %s: %s", where, part);
-	if (attr->inherit && attr->read_format & PERF_FORMAT_GROUP)
+	if (is_inherited_read(attr))
 		return ps_error_format(
 			PS_ERROR_UNSUPPORTED,
 			"open %s: this kernel cannot read a group that children inherit "
-			"(Linux 6.12 can; leave out --inherit or the braces)",
+			"(Linux 6.12 can; leave out --inherit, or the braces or read)",
 			where);
 	if (attr->inherit_thread)
 		return ps_error_format(
@@ -308,6 +314,8 @@ static const char *probe_reason(int os_errno, const struct perf_event_attr *attr
 	case ENOENT:
 		return "the kernel knows no such function or file";
 	case EINVAL:
+		if (is_inherited_read(attr))
+			return NULL;
 		return "the kernel refuses a probe there (of two at one place, both have a "
 		       "semaphore or none)";
 	case EIO:

@@ -139,8 +139,8 @@ static struct ps_error *open_rings(struct ps_session *session)
 
 // Session
 
-/** Whether the kernel knows what is asked for in @attr, of an event that counts nothing. */
-static bool probe_attr(struct perf_event_attr attr)
+/** Whether the kernel opens an event of this thread, which counts nothing, with what @attr has beside. */
+static bool can_open(struct perf_event_attr attr)
 {
 	attr.type = PERF_TYPE_SOFTWARE;
 	attr.size = sizeof(attr);
@@ -152,15 +152,21 @@ static bool probe_attr(struct perf_event_attr attr)
 	return fd >= 0;
 }
 
-/** Find out what not all kernels have. */
+/** Ask the kernel for what came with later versions. */
 static void probe_kernel(struct ps_session *session)
 {
 	struct ps_attr_context *context = &ps_opened_of(session)->context;
 	context->has_lost_count =
-		probe_attr((struct perf_event_attr){ .read_format = PERF_FORMAT_LOST });
+		can_open((struct perf_event_attr){ .read_format = PERF_FORMAT_LOST });
 	context->has_build_id =
-		probe_attr((struct perf_event_attr){ .mmap = 1, .mmap2 = 1, .build_id = 1 });
-	context->has_ksymbol = probe_attr((struct perf_event_attr){ .ksymbol = 1 });
+		can_open((struct perf_event_attr){ .mmap = 1, .mmap2 = 1, .build_id = 1 });
+	context->has_ksymbol = can_open((struct perf_event_attr){ .ksymbol = 1 });
+	context->can_read_inherited = can_open((struct perf_event_attr){
+		.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_ID,
+		.sample_type = PERF_SAMPLE_READ | PERF_SAMPLE_TID,
+		.sample_period = 1,
+		.inherit = 1,
+	});
 	session->has_lost_count = context->has_lost_count;
 }
 

@@ -26,6 +26,7 @@ struct ps_stream {
 	int cpu;		// -1: any
 	pid_t tid;		// -1: all of the CPU
 	uint32_t ring;		// index
+	bool is_leader;		// alone, or the first of its group at its place
 	uint64_t delivered;	// samples handed out, as dispatch counts them
 	uint64_t lost;		// told by PERF_FORMAT_LOST when last read
 	struct ps_reading kept; // of descriptors before this one: the CPU went and came back
@@ -60,6 +61,7 @@ struct ps_session {
 	int *ring_fds; // to poll, one a ring; ps_session_is_over changes them, -1: its threads are gone
 	bool has_stacks;	  // of a source: records tell what is mapped where, too
 	bool has_lost_count;	  // PERF_FORMAT_LOST is there (Linux 6.0)
+	bool has_reopened;	  // a descriptor: its CPU came, or came back
 	uint64_t id_base;	  // ids are dense: by_id[id - id_base]
 	struct ps_stream **by_id; // holes are NULL
 	size_t nr_by_id;
@@ -117,6 +119,12 @@ struct ps_count {
  */
 void ps_session_count(const struct ps_session *session, const struct ps_source *source,
 		      struct ps_count *ret);
+
+/**
+ * The same of all sources, into @ret by their index. Each group is read at once, so that its counts belong to one moment
+ * also while it counts.
+ */
+void ps_session_count_all(const struct ps_session *session, struct ps_count *ret);
 
 /** What was counted from @before to @now, two reads of one source; coverage never comes out above 1. */
 struct ps_count ps_count_between(const struct ps_count *before, const struct ps_count *now);

@@ -19,6 +19,7 @@ struct ps_summary {
 	struct ps_session *session;
 	const struct ps_source_list *sources;
 	struct last *lasts;	     // by source index
+	struct ps_count *counts;     // by source index, as they are read
 	struct ps_summary_row *rows; // room for all sources
 	char **labels;		     // by source index
 	size_t label_width;
@@ -88,8 +89,7 @@ static void fill_samples(const struct ps_summary *summary, const struct ps_sourc
 static void fill_counter(const struct ps_summary *summary, const struct ps_source *source,
 			 struct last *last, struct ps_summary_row *row)
 {
-	struct ps_count now;
-	ps_session_count(summary->session, source, &now);
+	struct ps_count now = summary->counts[source->index];
 	if (!now.is_valid)
 		return;
 	struct ps_count count = ps_count_between(&last->count, &now);
@@ -152,9 +152,11 @@ struct ps_error *ps_summary_create(struct ps_session *session, const struct ps_s
 	summary->session = session;
 	summary->sources = sources;
 	summary->lasts = calloc(nr, sizeof(*summary->lasts));
+	summary->counts = calloc(nr, sizeof(*summary->counts));
 	summary->rows = calloc(nr, sizeof(*summary->rows));
 	summary->labels = calloc(nr, sizeof(*summary->labels));
-	if (!summary->lasts || !summary->rows || !summary->labels || !make_labels(summary)) {
+	if (!summary->lasts || !summary->counts || !summary->rows || !summary->labels ||
+	    !make_labels(summary)) {
 		ps_summary_destroy(summary);
 		return &ps_enomem;
 	}
@@ -171,6 +173,7 @@ void ps_summary_destroy(struct ps_summary *summary)
 		free(summary->labels[i]);
 	free(summary->labels);
 	free(summary->rows);
+	free(summary->counts);
 	free(summary->lasts);
 	free(summary);
 }
@@ -201,6 +204,7 @@ struct ps_error *ps_summary_print(struct ps_summary *summary, bool is_last, bool
 {
 	*ret = true;
 	ps_session_read_lost(summary->session);
+	ps_session_count_all(summary->session, summary->counts);
 	size_t nr = 0;
 	for (size_t i = 0; i < summary->sources->nr_sources; i++)
 		nr += fill_row(summary, summary->sources->sources[i], &summary->rows[nr]);

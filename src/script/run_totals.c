@@ -19,15 +19,9 @@ void ps_run_totals_deinit(struct ps_run_totals *totals)
 	totals->start = totals->last = NULL;
 }
 
-static void read_counts(const struct ps_session *session, struct ps_count *ret)
-{
-	for (size_t i = 0; i < session->sources->nr_sources; i++)
-		ps_session_count(session, session->sources->sources[i], &ret[i]);
-}
-
 void ps_run_totals_begin(struct ps_run_totals *totals)
 {
-	read_counts(totals->session, totals->start);
+	ps_session_count_all(totals->session, totals->start);
 	memcpy(totals->last, totals->start,
 	       totals->session->sources->nr_sources * sizeof(*totals->last));
 	totals->start_ns = totals->last_ns = ps_monotonic_ns();
@@ -63,7 +57,7 @@ PyObject *ps_run_totals_interval(struct ps_run_totals *totals, PyObject *module)
 	_cleanup_free_ struct ps_count *now = calloc(nr + 1, sizeof(*now));
 	if (!now)
 		return PyErr_NoMemory();
-	read_counts(totals->session, now);
+	ps_session_count_all(totals->session, now);
 	uint64_t now_ns = ps_monotonic_ns();
 	PyObject *result =
 		totals_between(totals, module, totals->last, now, now_ns - totals->last_ns);
@@ -78,7 +72,7 @@ PyObject *ps_run_totals_whole(struct ps_run_totals *totals, PyObject *module)
 	_cleanup_free_ struct ps_count *now = calloc(nr + 1, sizeof(*now));
 	if (!now)
 		return PyErr_NoMemory();
-	read_counts(totals->session, now);
+	ps_session_count_all(totals->session, now);
 	return totals_between(totals, module, totals->start, now,
 			      ps_monotonic_ns() - totals->start_ns);
 }

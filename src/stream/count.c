@@ -4,37 +4,51 @@
 // The kernel refuses to open a group whose read would be larger than this.
 #define MAX_WORDS (16 * 1024 / sizeof(uint64_t))
 
-/** Take the entry of @id from a group's @words; false: it is not in them. */
-static bool find_member(const uint64_t *words, size_t nr_words, uint64_t id, bool has_lost,
-			struct ps_reading *ret)
+/** The words that @stream's descriptor tells: of its event, or of its group. 0: a pinned event that the PMU could not take. */
+static size_t read_words(const struct ps_stream *stream, uint64_t words[MAX_WORDS])
 {
-	uint64_t nr_entries = words[0];
-	size_t nr_each = has_lost ? 3 : 2;
-	ret->enabled_ns = words[1];
-	ret->running_ns = words[2];
-	for (size_t i = 0, at = 3; i < nr_entries && at + nr_each <= nr_words; i++, at += nr_each) {
-		if (words[at + 1] != id)
-			continue;
-		ret->value = words[at];
-		ret->lost = has_lost ? words[at + 2] : 0;
-		return true;
-	}
-	return false;
+	// Each is opened with both times and the id (session_stream.c).
+	ssize_t size = read(stream->fd, words, MAX_WORDS * sizeof(*words));
+	return size < 4 * (ssize_t)sizeof(*words) ? 0 : size / sizeof(*words);
 }
 
-/** Read @stream's descriptor. Each is opened with both times and the id (place.c). */
+static bool has_lost(const struct ps_stream *stream)
+{
+	return stream->layout.read_format & PERF_FORMAT_LOST;
+}
+
+/** Take the entry at *@at from a group's @words, and move on to the next; false: there is none. */
+static bool next_member(const struct ps_stream *stream, const uint64_t *words, size_t nr_words,
+			size_t *at, uint64_t *ret_id, struct ps_reading *ret)
+{
+	size_t nr_each = has_lost(stream) ? 3 : 2;
+	if (*at + nr_each > nr_words || *at >= 3 + words[0] * nr_each)
+		return false;
+	*ret_id = words[*at + 1];
+	*ret = (struct ps_reading){ words[*at], words[1], words[2], 0 };
+	if (has_lost(stream))
+		ret->lost = words[*at + 2];
+	*at += nr_each;
+	return true;
+}
+
+/** What the event of @stream's descriptor counted; false: it does not tell. */
 static bool read_descriptor(const struct ps_stream *stream, struct ps_reading *ret)
 {
 	uint64_t words[MAX_WORDS];
-	ssize_t size = read(stream->fd, words, sizeof(words));
-	// 0 bytes: a pinned event that the PMU could not take.
-	if (size < 4 * (ssize_t)sizeof(*words))
+	size_t nr_words = read_words(stream, words);
+	if (!nr_words)
 		return false;
-	bool has_lost = stream->layout.read_format & PERF_FORMAT_LOST;
-	if (stream->layout.read_format & PERF_FORMAT_GROUP)
-		return find_member(words, size / sizeof(*words), stream->id, has_lost, ret);
+	if (stream->layout.read_format & PERF_FORMAT_GROUP) {
+		uint64_t id;
+		for (size_t at = 3; next_member(stream, words, nr_words, &at, &id, ret);) {
+			if (id == stream->id)
+				return true;
+		}
+		return false;
+	}
 	*ret = (struct ps_reading){ words[0], words[1], words[2], 0 };
-	if (has_lost && size >= 5 * (ssize_t)sizeof(*words))
+	if (has_lost(stream) && nr_words >= 5)
 		ret->lost = words[4];
 	return true;
 }
@@ -96,7 +110,8 @@ static const struct ps_stream *find_side_band(const struct ps_session *session,
  *
  * An event of a thread on one CPU is enabled wherever the thread runs, so that a difference to the running time does not
  * mean that it was multiplexed. @side_band, at the same place, is a software event, which always runs when it can. It is
- * enabled before and read after: by so much it may have run longer.
+ * enabled before and read after: by so much it may have run longer. In each thread that begins or ends the kernel starts and
+ * stops the two some microseconds apart: a gap of less than a hundredth is that, as counters take turns of milliseconds.
  */
 static void correct_enabled(const struct ps_reading *side_band, struct ps_reading *reading)
 {
@@ -104,7 +119,27 @@ static void correct_enabled(const struct ps_reading *side_band, struct ps_readin
 				   ? side_band->enabled_ns - reading->enabled_ns
 				   : 0;
 	uint64_t could_ns = side_band->running_ns > more_ns ? side_band->running_ns - more_ns : 0;
-	reading->enabled_ns = could_ns > reading->running_ns ? could_ns : reading->running_ns;
+	bool is_gap = could_ns > reading->running_ns + could_ns / 100;
+	reading->enabled_ns = is_gap ? could_ns : reading->running_ns;
+}
+
+/** What the session's own event at the place of @stream counted, where it tells more than the stream; @at: see find_side_band(). */
+static bool read_side_band(const struct ps_session *session, const struct ps_stream *stream,
+			   size_t *at, struct ps_reading *ret)
+{
+	if (!is_thread_on_cpu(stream))
+		return false;
+	const struct ps_stream *side_band = find_side_band(session, stream, at);
+	return side_band && side_band->fd >= 0 && ps_stream_read(side_band, ret);
+}
+
+static void add_reading(const struct ps_reading *reading, struct ps_count *count)
+{
+	count->value += reading->value;
+	count->enabled_ns += reading->enabled_ns;
+	count->running_ns += reading->running_ns;
+	count->lost += reading->lost;
+	count->is_valid = true;
 }
 
 void ps_session_count(const struct ps_session *session, const struct ps_source *source,
@@ -124,18 +159,75 @@ void ps_session_count(const struct ps_session *session, const struct ps_source *
 			has_failed = true;
 			continue;
 		}
-		const struct ps_stream *side_band =
-			is_thread_on_cpu(stream) ? find_side_band(session, stream, &side_band_at)
-						 : NULL;
-		if (side_band && side_band->fd >= 0 && ps_stream_read(side_band, &own))
+		if (read_side_band(session, stream, &side_band_at, &own))
 			correct_enabled(&own, &reading);
-		ret->value += reading.value;
-		ret->enabled_ns += reading.enabled_ns;
-		ret->running_ns += reading.running_ns;
-		ret->lost += reading.lost;
-		ret->is_valid = true;
+		add_reading(&reading, ret);
 	}
 	ret->is_valid &= !has_failed;
+}
+
+/** Add what the group of @leader tells of each member to the count of its source; false: it tells nothing. */
+static bool count_members(const struct ps_session *session, const struct ps_stream *leader,
+			  size_t *side_band_at, struct ps_count *counts)
+{
+	uint64_t words[MAX_WORDS], id;
+	struct ps_reading own, reading;
+	size_t nr_words = read_words(leader, words);
+	if (!nr_words)
+		return false;
+	bool has_own = read_side_band(session, leader, side_band_at, &own);
+	for (size_t at = 3; next_member(leader, words, nr_words, &at, &id, &reading);) {
+		const struct ps_stream *member = ps_session_find(session, id);
+		if (!member || !member->source)
+			continue;
+		if (has_own)
+			correct_enabled(&own, &reading);
+		add_reading(&reading, &counts[member->source->index]);
+	}
+	return true;
+}
+
+/** Count all members of the group that begins with @first; their number. */
+static size_t count_group(const struct ps_session *session, const struct ps_source *first,
+			  struct ps_count *counts)
+{
+	const struct ps_source_list *sources = session->sources;
+	size_t nr = 0;
+	for (size_t i = first->index;
+	     i < sources->nr_sources && sources->sources[i]->group == first->group; i++)
+		counts[first->index + nr++] = (struct ps_count){ 0 };
+
+	const struct ps_source *last = NULL;
+	size_t side_band_at = 0;
+	bool has_failed = false;
+	for (size_t i = find_first(session, first); i < session->nr_streams; i++) {
+		const struct ps_stream *stream = &session->streams[i];
+		if (stream->source->group != first->group)
+			break;
+		if (stream->source != last)
+			side_band_at = 0;
+		last = stream->source;
+		if (stream->is_leader)
+			has_failed |= !count_members(session, stream, &side_band_at, counts);
+	}
+	for (size_t i = 0; i < nr; i++)
+		counts[first->index + i].is_valid &= !has_failed;
+	return nr;
+}
+
+void ps_session_count_all(const struct ps_session *session, struct ps_count *ret)
+{
+	const struct ps_source_list *sources = session->sources;
+	for (size_t i = 0; i < sources->nr_sources;) {
+		const struct ps_source *source = sources->sources[i];
+		// Once descriptors were opened again, not all of a group need stand in what its leader tells.
+		if (source->group && !session->has_reopened) {
+			i += count_group(session, source, ret);
+			continue;
+		}
+		ps_session_count(session, source, &ret[i]);
+		i++;
+	}
 }
 
 struct ps_count ps_count_between(const struct ps_count *before, const struct ps_count *now)

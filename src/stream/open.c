@@ -216,6 +216,7 @@ static struct ps_error *open_places(struct ps_session *session, struct ps_source
 			return ps_refusal_error(-status, source->name, &attr, place,
 						opened->max_streams);
 		struct ps_stream *stream = &session->streams[session->nr_streams - 1];
+		stream->is_leader = !leader;
 		leaders[i] = leader ? leader : stream;
 		struct ps_error *error =
 			ps_descriptor_finish(session, source, stream->fd, stream->ring);

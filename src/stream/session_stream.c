@@ -183,6 +183,7 @@ void ps_stream_replace(struct ps_session *session, struct ps_stream *stream,
 		stream->is_kept_short = true;
 	stream_drop(session, stream);
 	stream_take(session, stream, descriptor);
+	session->has_reopened = true;
 }
 
 void ps_streams_close(struct ps_session *session)

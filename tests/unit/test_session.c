@@ -299,6 +299,84 @@ TEST(session, coverage_of_threads_on_cpus_is_of_the_time_on_each)
 	clear_sources();
 }
 
+/** Each descriptor can be read once: who reads a group for each of its members finds nothing the second time. */
+TEST(session, group_is_read_at_once)
+{
+	clear_sources();
+	struct ps_source *cycles = add_source("cycles", PERF_TYPE_HARDWARE, 0);
+	struct ps_source *faults = add_source("faults", PERF_TYPE_SOFTWARE, 0);
+	struct ps_source *alone = add_source("alone", PERF_TYPE_SOFTWARE, 0);
+	cycles->group = faults->group = 1;
+	struct ps_sample_layout group = { .read_format = PERF_FORMAT_GROUP };
+	// cycles are not on CPU 1: faults lead there.
+	struct ps_stream streams[] = {
+		{ .source = cycles,
+		  .id = 1,
+		  .cpu = 0,
+		  .tid = -1,
+		  .layout = group,
+		  .is_leader = true },
+		{ .source = faults, .id = 2, .cpu = 0, .tid = -1, .layout = group, .fd = -1 },
+		{ .source = faults,
+		  .id = 3,
+		  .cpu = 1,
+		  .tid = -1,
+		  .layout = group,
+		  .is_leader = true },
+		{ .source = alone, .id = 4, .cpu = 0, .tid = -1, .is_leader = true },
+	};
+	struct ps_stream *by_id[] = { &streams[0], &streams[1], &streams[2], &streams[3] };
+	struct ps_session counted = { .sources = &list,
+				      .streams = streams,
+				      .nr_streams = 4,
+				      .by_id = by_id,
+				      .nr_by_id = 4,
+				      .id_base = 1 };
+	streams[0].fd =
+		WORDS_FD(2, 100, 90, 70, 1, 7, 2); // nr, enabled, running, value and id of each
+	streams[2].fd = WORDS_FD(1, 200, 200, 5, 3);
+	streams[3].fd = WORDS_FD(9, 300, 300, 4);
+	struct ps_count counts[3];
+	ps_session_count_all(&counted, counts);
+	ASSERT_TRUE(counts[0].is_valid && counts[1].is_valid && counts[2].is_valid);
+	ASSERT_EQ(counts[0].value, 70);
+	ASSERT_EQ(counts[0].running_ns, 90);
+	ASSERT_EQ(counts[1].value, 12);
+	ASSERT_EQ(counts[1].enabled_ns, 300);
+	ASSERT_EQ(counts[2].value, 9);
+	// A leader that tells nothing leaves no member of its group whole.
+	lseek(streams[0].fd, 0, SEEK_SET);
+	ps_session_count_all(&counted, counts);
+	ASSERT_FALSE(counts[0].is_valid || counts[1].is_valid || counts[2].is_valid);
+	close(streams[0].fd);
+	close(streams[2].fd);
+	close(streams[3].fd);
+	clear_sources();
+}
+
+/** The kernel starts and stops two events of one thread a little apart. */
+TEST(session, gap_of_less_than_a_hundredth_is_no_turn)
+{
+	clear_sources();
+	struct ps_source *source = add_source("cycles", PERF_TYPE_HARDWARE, 0);
+	struct ps_stream streams[] = {
+		{ .cpu = 0, .tid = 1, .fd = WORDS_FD(0, 2000, 1000, 1) },
+		{ .cpu = 0, .tid = 1, .source = source, .fd = WORDS_FD(7, 2000, 990, 2) },
+	};
+	struct ps_session counted = { .streams = streams, .nr_streams = 2 };
+	struct ps_count count;
+	ps_session_count(&counted, source, &count);
+	ASSERT_EQ(count.enabled_ns, 990);
+	close(streams[1].fd);
+	lseek(streams[0].fd, 0, SEEK_SET);
+	streams[1].fd = WORDS_FD(7, 2000, 989, 2);
+	ps_session_count(&counted, source, &count);
+	ASSERT_EQ(count.enabled_ns, 1000);
+	close(streams[0].fd);
+	close(streams[1].fd);
+	clear_sources();
+}
+
 static void pin_to(int cpu)
 {
 	cpu_set_t set;

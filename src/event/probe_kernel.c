@@ -69,28 +69,43 @@ static int compare_symbols(const void *left, const void *right)
 		      ((const struct ps_probe_place *)right)->name);
 }
 
-static struct ps_error *search_kallsyms(const struct ps_spec *spec, FILE *file,
-					struct ps_nearest *nearest, struct ps_probe_places *places)
+/** The next function that kallsyms names; NULL: there is none. @line is what it lies in. */
+static const char *next_function(FILE *file, char *line, int size)
+{
+	const char *name = NULL;
+	while (!name && fgets(line, size, file))
+		name = ps_kallsyms_function(line);
+	return name;
+}
+
+static struct ps_error *add_matches(const struct ps_spec *spec, FILE *file,
+				    struct ps_probe_places *places)
 {
 	char line[1024];
-	while (fgets(line, sizeof(line), file)) {
-		const char *name = ps_kallsyms_function(line);
-		if (!name)
+	const char *name;
+	while ((name = next_function(file, line, sizeof(line)))) {
+		if (!ps_probe_matches(spec->name, name) || has_place(places, name))
 			continue;
-		bool is_match = ps_probe_matches(spec->name, name);
-		if (!is_match)
-			ps_nearest_add(nearest, name);
-		struct ps_error *error = is_match && !has_place(places, name)
-						 ? add_symbol(spec, name, places)
-						 : NULL;
-		if (error)
+		struct ps_error *error = add_symbol(spec, name, places);
+		// Others of that name would be the same probe.
+		if (error || !ps_probe_is_glob(spec->name))
 			return error;
 	}
-	if (places->nr_places) {
-		qsort(places->places, places->nr_places, sizeof(*places->places), compare_symbols);
-		return NULL;
-	}
-	_cleanup_free_ char *names = ps_nearest_text(nearest);
+	return NULL;
+}
+
+/** How near each of so many names is takes a tenth of a second: it is asked only when there is nothing else to tell. */
+static struct ps_error *unknown_function(const struct ps_spec *spec, FILE *file)
+{
+	struct ps_nearest nearest;
+	ps_nearest_init(&nearest, spec->name);
+	char line[1024];
+	const char *name;
+	rewind(file);
+	while ((name = next_function(file, line, sizeof(line))))
+		ps_nearest_add(&nearest, name);
+	_cleanup_free_ char *names = ps_nearest_text(&nearest);
+	ps_nearest_deinit(&nearest);
 	return ps_error_format(PS_ERROR_NOT_FOUND, "the kernel has no function %s%s", spec->name,
 			       names ? names : "");
 }
@@ -107,9 +122,11 @@ struct ps_error *ps_probe_find_kernel(const struct ps_spec *spec, struct ps_prob
 	if (!file)
 		return ps_error_format(PS_ERROR_UNSUPPORTED,
 				       "* and ? need /proc/kallsyms, which is not here");
-	struct ps_nearest nearest;
-	ps_nearest_init(&nearest, spec->name);
-	error = search_kallsyms(spec, file, &nearest, places);
-	ps_nearest_deinit(&nearest);
-	return error;
+	error = add_matches(spec, file, places);
+	if (error)
+		return error;
+	if (!places->nr_places)
+		return unknown_function(spec, file);
+	qsort(places->places, places->nr_places, sizeof(*places->places), compare_symbols);
+	return NULL;
 }

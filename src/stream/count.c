@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "internal.h"
 
+// Counters that take turns on a PMU do so for at least a millisecond (perf_event_mux_interval_ms).
+#define MAX_GAP_NS 50000
 // The kernel refuses to open a group whose read would be larger than this.
 #define MAX_WORDS (16 * 1024 / sizeof(uint64_t))
 
@@ -111,7 +113,7 @@ static const struct ps_stream *find_side_band(const struct ps_session *session,
  * An event of a thread on one CPU is enabled wherever the thread runs, so that a difference to the running time does not
  * mean that it was multiplexed. @side_band, at the same place, is a software event, which always runs when it can. It is
  * enabled before and read after: by so much it may have run longer. In each thread that begins or ends the kernel starts and
- * stops the two some microseconds apart: a gap of less than a hundredth is that, as counters take turns of milliseconds.
+ * stops the two some microseconds apart: a gap of less than a hundredth, or of MAX_GAP_NS, is that.
  */
 static void correct_enabled(const struct ps_reading *side_band, struct ps_reading *reading)
 {
@@ -119,8 +121,9 @@ static void correct_enabled(const struct ps_reading *side_band, struct ps_readin
 				   ? side_band->enabled_ns - reading->enabled_ns
 				   : 0;
 	uint64_t could_ns = side_band->running_ns > more_ns ? side_band->running_ns - more_ns : 0;
-	bool is_gap = could_ns > reading->running_ns + could_ns / 100;
-	reading->enabled_ns = is_gap ? could_ns : reading->running_ns;
+	uint64_t gap_ns = could_ns > reading->running_ns ? could_ns - reading->running_ns : 0;
+	bool has_waited = gap_ns > MAX_GAP_NS && gap_ns > could_ns / 100;
+	reading->enabled_ns = reading->running_ns + (has_waited ? gap_ns : 0);
 }
 
 /** What the session's own event at the place of @stream counted, where it tells more than the stream; @at: see find_side_band(). */

@@ -228,6 +228,7 @@ static int words_fd(size_t nr, const uint64_t *words)
 	return fd;
 }
 
+#define MS 1000000ULL
 #define WORDS_FD(...) words_fd(sizeof((uint64_t[]){ __VA_ARGS__ }) / 8, (uint64_t[]){ __VA_ARGS__ })
 
 TEST(session, counts_are_summed_and_one_that_fails_makes_them_invalid)
@@ -267,33 +268,33 @@ TEST(session, coverage_of_threads_on_cpus_is_of_the_time_on_each)
 	clear_sources();
 	struct ps_source *first = add_source("cycles", PERF_TYPE_HARDWARE, 0);
 	struct ps_source *second = add_source("faults", PERF_TYPE_SOFTWARE, 0);
-	// Value, enabled, running, id. The session's own were enabled 10 ns earlier, or are read 10 ns later.
+	// Value, enabled, running, id. The session's own were enabled 10 ms earlier, or are read 10 ms later.
 	struct ps_stream streams[] = {
-		{ .cpu = 0, .tid = 1, .fd = WORDS_FD(0, 910, 610, 1) },
-		{ .cpu = 0, .tid = 2, .fd = WORDS_FD(0, 1010, 710, 2) },
-		{ .cpu = 1, .tid = 1, .fd = WORDS_FD(0, 910, 300, 3) },
-		{ .cpu = 1, .tid = 2, .fd = WORDS_FD(0, 1010, 300, 4) },
+		{ .cpu = 0, .tid = 1, .fd = WORDS_FD(0, 910 * MS, 610 * MS, 1) },
+		{ .cpu = 0, .tid = 2, .fd = WORDS_FD(0, 1010 * MS, 710 * MS, 2) },
+		{ .cpu = 1, .tid = 1, .fd = WORDS_FD(0, 910 * MS, 300 * MS, 3) },
+		{ .cpu = 1, .tid = 2, .fd = WORDS_FD(0, 1010 * MS, 300 * MS, 4) },
 		// Half of its time; thread 1 was gone.
-		{ .cpu = 0, .tid = 2, .source = first, .fd = WORDS_FD(70, 1000, 350, 5) },
-		{ .cpu = 1, .tid = 2, .source = first, .fd = WORDS_FD(30, 1000, 150, 6) },
+		{ .cpu = 0, .tid = 2, .source = first, .fd = WORDS_FD(70, 1000 * MS, 350 * MS, 5) },
+		{ .cpu = 1, .tid = 2, .source = first, .fd = WORDS_FD(30, 1000 * MS, 150 * MS, 6) },
 		// All of it.
-		{ .cpu = 0, .tid = 1, .source = second, .fd = WORDS_FD(5, 900, 600, 7) },
-		{ .cpu = 1, .tid = 1, .source = second, .fd = WORDS_FD(6, 900, 300, 8) },
-		{ .cpu = 1, .tid = 2, .source = second, .fd = WORDS_FD(7, 1000, 300, 9) },
+		{ .cpu = 0, .tid = 1, .source = second, .fd = WORDS_FD(5, 900 * MS, 600 * MS, 7) },
+		{ .cpu = 1, .tid = 1, .source = second, .fd = WORDS_FD(6, 900 * MS, 300 * MS, 8) },
+		{ .cpu = 1, .tid = 2, .source = second, .fd = WORDS_FD(7, 1000 * MS, 300 * MS, 9) },
 	};
 	struct ps_session counted = { .streams = streams, .nr_streams = PS_ARRAY_SIZE(streams) };
 	struct ps_count count;
 	ps_session_count(&counted, first, &count);
 	ASSERT_EQ(count.value, 100);
-	ASSERT_EQ(count.running_ns, 500);
-	// Whether the thread ran on CPU 1 in those 10 ns is not known; it is right to them.
-	ASSERT_EQ(count.enabled_ns, 700 + 290);
+	ASSERT_EQ(count.running_ns, 500 * MS);
+	// Whether the thread ran on CPU 1 in those 10 ms is not known; it is right to them.
+	ASSERT_EQ(count.enabled_ns, (700 + 290) * MS);
 	for (size_t i = 0; i < 4; i++)
 		lseek(streams[i].fd, 0, SEEK_SET);
 	ps_session_count(&counted, second, &count);
 	ASSERT_EQ(count.value, 18);
-	ASSERT_EQ(count.running_ns, 1200);
-	ASSERT_EQ(count.enabled_ns, 1200);
+	ASSERT_EQ(count.running_ns, 1200 * MS);
+	ASSERT_EQ(count.enabled_ns, 1200 * MS);
 	for (size_t i = 0; i < counted.nr_streams; i++)
 		close(streams[i].fd);
 	clear_sources();
@@ -354,27 +355,34 @@ TEST(session, group_is_read_at_once)
 	clear_sources();
 }
 
-/** The kernel starts and stops two events of one thread a little apart. */
-TEST(session, gap_of_less_than_a_hundredth_is_no_turn)
+/** What the coverage is enabled for where a counter ran for @running_ns of @could_ns. */
+static uint64_t enabled_of(uint64_t could_ns, uint64_t running_ns)
 {
 	clear_sources();
 	struct ps_source *source = add_source("cycles", PERF_TYPE_HARDWARE, 0);
 	struct ps_stream streams[] = {
-		{ .cpu = 0, .tid = 1, .fd = WORDS_FD(0, 2000, 1000, 1) },
-		{ .cpu = 0, .tid = 1, .source = source, .fd = WORDS_FD(7, 2000, 990, 2) },
+		{ .cpu = 0, .tid = 1, .fd = WORDS_FD(0, 2000 * MS, could_ns, 1) },
+		{ .cpu = 0,
+		  .tid = 1,
+		  .source = source,
+		  .fd = WORDS_FD(7, 2000 * MS, running_ns, 2) },
 	};
 	struct ps_session counted = { .streams = streams, .nr_streams = 2 };
 	struct ps_count count;
 	ps_session_count(&counted, source, &count);
-	ASSERT_EQ(count.enabled_ns, 990);
-	close(streams[1].fd);
-	lseek(streams[0].fd, 0, SEEK_SET);
-	streams[1].fd = WORDS_FD(7, 2000, 989, 2);
-	ps_session_count(&counted, source, &count);
-	ASSERT_EQ(count.enabled_ns, 1000);
 	close(streams[0].fd);
 	close(streams[1].fd);
 	clear_sources();
+	return count.enabled_ns;
+}
+
+/** The kernel starts and stops two events of one thread some microseconds apart. */
+TEST(session, short_gap_is_no_turn_of_another_counter)
+{
+	ASSERT_EQ(enabled_of(100 * MS, 99 * MS), 99 * MS);
+	ASSERT_EQ(enabled_of(100 * MS, 99 * MS - 1), 100 * MS);
+	ASSERT_EQ(enabled_of(MS, MS - 50000), MS - 50000);
+	ASSERT_EQ(enabled_of(MS, MS - 50001), MS);
 }
 
 static void pin_to(int cpu)

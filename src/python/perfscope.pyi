@@ -77,9 +77,9 @@ class PerfEventTotals:
     calls: int
     """How many passes the totals stand for."""
     values: dict[str, int | None]
-    """Counter name to what was counted; None where it could not be counted."""
+    """Counter name to what was counted; None where it could not be counted, or only for a part of the time."""
     scaled: dict[str, float | None]
-    """Counter name to the estimate for the whole time, where counters had to take turns; None as in values."""
+    """Counter name to the estimate for the whole time, where counters had to take turns; None where there was no count."""
     coverage: dict[str, float]
     """Counter name to the part of the time in which it counted, 0.0 to 1.0."""
     seconds: float

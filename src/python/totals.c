@@ -138,9 +138,11 @@ static int totals_add(PerfEventTotals *self, const struct ps_total *total)
 	_cleanup_pydecref_ PyObject *name = PyUnicode_FromString(total->name);
 	if (!name)
 		return -1;
-	// Enabled and never on the PMU: nothing was counted, which is not a count of 0.
+	// Enabled and never on the PMU: nothing was counted, which is not a count of 0. There for a part of the time: what was
+	// counted is too small, and only an estimate can be had.
 	bool is_valid = total->is_valid && (total->running_ns || !total->enabled_ns);
-	if (set_item_steal(self->values, name, none_or(is_valid, make_value, total)) < 0)
+	bool is_whole = is_valid && total->running_ns >= total->enabled_ns;
+	if (set_item_steal(self->values, name, none_or(is_whole, make_value, total)) < 0)
 		return -1;
 	if (set_item_steal(self->scaled, name, none_or(is_valid, make_scaled, total)) < 0)
 		return -1;

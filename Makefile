@@ -18,11 +18,12 @@ endif
 all: ## Build the command, the extension module and the library (the default)
 
 # These start other makes, or need nothing that `make deps` brings: they are read on a bare machine too.
-DOORS := help deps demo test check-asan check-pythons bench clean format
+DOORS := help deps demo test test-vm vm-root vm-programs check-asan check-pythons bench clean format
 GOALS := $(or $(MAKECMDGOALS),all)
 
 include scripts/build/doors.mk
-ifneq ($(filter-out $(DOORS),$(GOALS)),)
+include scripts/build/vm.mk
+ifneq ($(filter-out $(DOORS) $(BUILD)/vm/%,$(GOALS)),)
 include scripts/build/toolchain.mk
 include scripts/build/python.mk
 include scripts/build/libperf.mk

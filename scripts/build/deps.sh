@@ -1,10 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Install the Debian packages that are missing to build and test against the Python given; quick when none is.
+# Install the Debian packages that are missing to build and test against the Python given, and those named behind it; quick
+# when none is missing.
 set -eu
 python=${1:-/usr/bin/python3}
 
 packages="gcc libc6-dev pkg-config xz-utils libtraceevent-dev libpfm4-dev libdw-dev libelf-dev libiberty-dev libdebuginfod1 systemtap-sdt-dev libcmocka-dev g++ man-db linux-perf"
+[ $# -lt 2 ] || { shift && packages="$packages $*"; }
 # libperf: its own package where there is one, else it is built from the kernel's source.
 if ! pkg-config --exists libperf 2>/dev/null && ! ls /usr/src/linux-source-*.tar.xz >/dev/null 2>&1; then
 	packages="$packages linux-source"

@@ -23,10 +23,12 @@ demo: deps ## Build, then run a real script on real kernel events of a known loa
 	+@$(SUBMAKE) all load
 	@scripts/build/demo.sh $(BUILD)
 
+SUITES ?= unit fuzz checks python live
+
 .PHONY: test
 test: deps ## Build and run every test; the last line is `N passed, N failed, N skipped`
 	+@$(SUBMAKE) all test-programs
-	@$(PYTHON) $(RUN_TESTS) unit fuzz checks python live
+	@$(PYTHON) $(RUN_TESTS) $(SUITES)
 
 .PHONY: check-asan
 check-asan: deps ## Run the unit, fuzz and Python tests under ASan and UBSan, built in build-asan

@@ -24,6 +24,9 @@ FUZZ_TIMEOUT_S = 120
 FUZZ_SHORT_S = 5
 FUZZ_ROUND = 500  # texts; seed + 1 may be what round 1 of a seed does, so seeds step by it
 PYTHON_TIMEOUT_S = 420
+VM_BUILD_TIMEOUT_S = 900
+VM_TIMEOUT_S = 600
+VM_COMMAND = "PYTHONPATH=tests/live python3 scripts/build/run_unittest.py tests/vm /out/report"
 
 
 class Tally:
@@ -190,6 +193,33 @@ class Suites:
                 outcome["failed"].append([folder, explain(status, PYTHON_TIMEOUT_S)])
             tally.add(outcome)
 
+    def vm(self, tally):
+        """The tests in tests/vm, run in a guest that this builds for, boots and ends."""
+        vm, report = f"{self.build}/vm", f"{self.build}/vm/out/report"
+        env = {name: value for name, value in self.env.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+        status, _ = run(["make", f"BUILD={os.path.relpath(self.build)}", "vm-programs"], VM_BUILD_TIMEOUT_S, env, stdout=None)
+        if status != 0:
+            tally.add({"passed": 0, "failed": [["vm-programs", explain(status, VM_BUILD_TIMEOUT_S)]], "skipped": []})
+            return
+        if os.path.exists(report):
+            os.unlink(report)
+        sys.stdout.flush()
+        status, _ = run([self.python, "scripts/build/vm/guest.py", "--timeout", str(VM_TIMEOUT_S), vm, VM_COMMAND],
+                        VM_TIMEOUT_S + 30, stdout=None)
+        self.add_report(tally, "tests/vm", report, status, VM_TIMEOUT_S)
+
+    def add_report(self, tally, name, report, status, timeout_s):
+        """The outcome in @report; a command that left none, or ended with a status for no reason in it, has failed."""
+        outcome = {"passed": 0, "failed": [], "skipped": []}
+        if os.path.exists(report):
+            with open(report, encoding="utf-8") as file:
+                outcome = json.load(file)
+        elif status == 0:
+            outcome["failed"].append([name, "told no outcome"])
+        if status != 0 and not outcome["failed"]:
+            outcome["failed"].append([name, explain(status, timeout_s)])
+        tally.add(outcome)
+
     def has_pytest(self):
         return run([self.python, "-c", "import pytest"], UNIT_TIMEOUT_S, self.python_env)[0] == 0
 
@@ -205,7 +235,7 @@ def main():
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--asan", action="store_true", help="the build has AddressSanitizer")
     names = {"unit": Suites.unit, "fuzz": Suites.fuzz, "checks": Suites.checks, "python": Suites.python_tests,
-             "live": Suites.live}
+             "live": Suites.live, "vm": Suites.vm}
     parser.add_argument("suites", nargs="+", choices=names)
     options = parser.parse_args()
 

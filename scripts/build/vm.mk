@@ -7,7 +7,9 @@ VM := $(BUILD)/vm
 VM_SCRIPTS := scripts/build/vm
 VM_PACKAGES := qemu-system-arm gcc-aarch64-linux-gnu libc6-dev-arm64-cross cpio
 VM_TIMEOUT ?= 600
-VM_RUN ?=
+# Its dollars are the shell's in the guest.
+override VM_RUN := $(value VM_RUN)
+export VM_RUN
 VM_FILES ?=
 
 # Whole-program optimisation would double the time of this build, and nothing is measured against the host's.
@@ -31,7 +33,6 @@ vm-programs: vm-root ## Build the command and the programs of the tests for the 
 
 # The suite, or VM_RUN="command line", with VM_FILES="path ..." beside it in files/.
 .PHONY: test-vm
-test-vm: export VM_RUN := $(VM_RUN)
 test-vm: vm-programs ## Run the tests that need hardware counters or kprobes in a guest that has them; VM_RUN="command"
 ifeq ($(VM_RUN),)
 	@$(PYTHON) $(RUN_TESTS) vm

@@ -141,17 +141,30 @@ def __exit__(totals):
 
 
 class TestSampling(CounterTestCase):
-    def test_a_period_of_a_million_samples_each_million(self):
+    def count_samples(self):
+        """How many samples a run made, and its cycles."""
         source = KEEP + """
 def __exit__(totals):
     show([len(kept), totals["run"].values["cycles"], sorted({event.period for event in kept}),
           sorted({event._cpu for event in kept})])
 """
-        run = self.run_script(source, "cycles/period=1000000/", load=["spin", 60], preexec_fn=pin)
+        run = self.run_script(source, "cycles/period=1000000/", load=["spin", 40], preexec_fn=pin)
         self.assertEqual([run.status, run.stderr], [0, ""])
         nr, cycles, periods, cpus = run.json[0]
-        self.assertGreaterEqual(cycles, 60000000)  # one a nanosecond
-        self.assertEqual([nr, periods, cpus], [cycles // 1000000, [1000000], [0]])
+        self.assertGreaterEqual(cycles, 40000000)  # one a nanosecond
+        self.assertEqual([periods, cpus], [[1000000], [0]])
+        return nr, cycles
+
+    def test_a_period_of_a_million_samples_each_million(self):
+        runs = []
+        for _ in range(3):
+            nr, cycles = self.count_samples()
+            runs.append((nr, cycles))
+            if nr == cycles // 1000000:
+                return
+            # A period that is full while the kernel switches threads, interrupts off, may make no sample: seldom, and one.
+            self.assertEqual(nr, cycles // 1000000 - 1, runs)
+        self.fail(f"not one of three is exact: {runs}")
 
     def test_profile_samples_cycles(self):
         source = KEEP + """

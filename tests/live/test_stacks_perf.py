@@ -201,7 +201,8 @@ class Comparison:
 class TestStacksOfPerf(LiveTestCase):
     def setUp(self):
         super().setUp()
-        shutil.copy(os.path.join(FOLDER, "stack_depth.c"), self.folder)
+        for name in ("stack_depth.c", "getppid.h"):
+            shutil.copy(os.path.join(FOLDER, name), self.folder)
         subprocess.run(["gcc", "-O0", "-g", "-fno-omit-frame-pointer", "-o", "stack_depth", "stack_depth.c"], cwd=self.folder,
                        check=True)
         self.write("load.sh", LOAD)

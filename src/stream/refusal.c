@@ -63,8 +63,6 @@ static const char *missing_part(const struct perf_event_attr *attr)
 /** Why the PMU that is there refuses @attr. */
 static const char *hardware_reason(int os_errno, const struct perf_event_attr *attr)
 {
-	if (os_errno == EOPNOTSUPP && attr->sample_type & PERF_SAMPLE_BRANCH_STACK)
-		return "the hardware PMU here records no branches";
 	if (os_errno == EOPNOTSUPP && attr->precise_ip)
 		return "the hardware PMU here does not place samples so precisely (fewer p)";
 	if (os_errno == EINVAL && !attr->disabled)

@@ -27,6 +27,7 @@ struct ps_file {
 	uint64_t inode, generation; // 0: not known
 	uint8_t build_id[PS_BUILD_ID_SIZE];
 	uint8_t build_id_size; // 0: not known
+	uint64_t mapped_ns;    // CLOCK_REALTIME of the last record that told of it; 0: not known
 	// The rest belongs to maps.
 	uint32_t nr_refs;
 	struct ps_file *next;
@@ -43,6 +44,13 @@ struct ps_maps;
 
 struct ps_error *ps_maps_create(struct ps_maps **ret);
 void ps_maps_destroy(struct ps_maps *maps);
+
+/**
+ * Believe records that say that they carry a build-id. To be called where all of them are of an event that asked for it
+ * (attr.build_id): the kernel leaves that mark of such an event on the records of those that it serves after it, which
+ * have the device and inode there (perf_event_mmap_output, up to Linux 6.18 at least).
+ */
+void ps_maps_believe_build_ids(struct ps_maps *maps);
 
 /** Take the maps of all processes (or of the @nr in @pids) from /proc. */
 void ps_maps_snapshot(struct ps_maps *maps, const pid_t *pids, size_t nr);

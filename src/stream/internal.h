@@ -42,7 +42,6 @@ struct ps_attr_context {
 	const struct ps_target *target;
 	uint32_t watermark_bytes;
 	bool has_lost_count;
-	bool has_build_id;	 // attr.build_id is there (Linux 5.12)
 	bool has_ksymbol;	 // attr.ksymbol is there (Linux 5.1)
 	bool can_read_inherited; // PERF_SAMPLE_READ of events that are inherited (Linux 6.12)
 };

@@ -134,7 +134,7 @@ struct perf_event_attr ps_attr_side_band(bool want_tasks, bool want_maps,
 		.task = want_tasks,
 		.mmap = want_maps,
 		.mmap2 = want_maps,
-		.build_id = want_maps && context->has_build_id,
+		// Not build_id: the kernel would mark the records of other tools' events as if they had one too (maps.h).
 		.ksymbol = want_maps && context->has_ksymbol,
 		// It counts nothing, so this excludes nothing, and users who may not see the kernel can open it.
 		.exclude_kernel = 1,

@@ -158,8 +158,6 @@ static void probe_kernel(struct ps_session *session)
 	struct ps_attr_context *context = &ps_opened_of(session)->context;
 	context->has_lost_count =
 		can_open((struct perf_event_attr){ .read_format = PERF_FORMAT_LOST });
-	context->has_build_id =
-		can_open((struct perf_event_attr){ .mmap = 1, .mmap2 = 1, .build_id = 1 });
 	context->has_ksymbol = can_open((struct perf_event_attr){ .ksymbol = 1 });
 	context->can_read_inherited = can_open((struct perf_event_attr){
 		.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_ID,

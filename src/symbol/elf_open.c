@@ -42,6 +42,13 @@ static bool is_device(const struct ps_file *file, const struct stat *stat)
 	       (file->dev_major == major(stat->st_dev) && file->dev_minor == minor(stat->st_dev));
 }
 
+/** A file that was written over in place is the same inode: what is mapped is no longer what is in it. */
+static bool is_written_since(const struct ps_file *file, const struct stat *stat)
+{
+	uint64_t written_ns = stat->st_mtim.tv_sec * UINT64_C(1000000000) + stat->st_mtim.tv_nsec;
+	return file->mapped_ns && written_ns > file->mapped_ns;
+}
+
 static bool is_mapped_file(int fd, const struct ps_file *file)
 {
 	struct stat stat;
@@ -52,7 +59,7 @@ static bool is_mapped_file(int fd, const struct ps_file *file)
 	if (!file->inode)
 		return true; // nothing but the path is known
 	return stat.st_ino == file->inode && is_device(file, &stat) &&
-	       has_generation(fd, file->generation);
+	       has_generation(fd, file->generation) && !is_written_since(file, &stat);
 }
 
 /* Where is it? */

@@ -45,6 +45,8 @@ struct ps_file *map_files_get(struct map_files *files, const struct ps_file *lik
 	for (struct ps_file *file = files->buckets[hash_of(like)]; file; file = file->next) {
 		if (is_same(file, like)) {
 			file->nr_refs++;
+			if (like->mapped_ns)
+				file->mapped_ns = like->mapped_ns;
 			return file;
 		}
 	}

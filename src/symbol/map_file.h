@@ -15,7 +15,7 @@ struct map_files {
 	size_t nr;
 };
 
-/** The file that has all of @like (its id, refs and next are not looked at), with one more reference; NULL: no memory. */
+/** The file that has all of @like (its id, refs, next and mapped_ns are not looked at), with one more reference; NULL: no memory. */
 struct ps_file *map_files_get(struct map_files *files, const struct ps_file *like);
 
 /** Give back one reference. */

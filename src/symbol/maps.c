@@ -17,6 +17,18 @@ static uint64_t now_ms(void)
 	return now.tv_sec * UINT64_C(1000) + now.tv_nsec / 1000000;
 }
 
+static uint64_t realtime_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec * UINT64_C(1000000000) + now.tv_nsec;
+}
+
+void ps_maps_believe_build_ids(struct ps_maps *maps)
+{
+	maps->believes_build_ids = true;
+}
+
 /* From /proc. */
 
 static bool process_snapshot(struct ps_maps *maps, struct process *process)
@@ -109,9 +121,10 @@ static struct process *process_of(struct ps_maps *maps, pid_t pid, uint64_t time
 	return process;
 }
 
-static bool mmap2_identity(const struct mmap2_record *record, struct ps_file *file)
+static bool mmap2_identity(const struct ps_maps *maps, const struct mmap2_record *record,
+			   struct ps_file *file)
 {
-	if (!(record->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID)) {
+	if (!maps->believes_build_ids || !(record->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID)) {
 		file->dev_major = record->dev_major;
 		file->dev_minor = record->dev_minor;
 		file->inode = record->inode;
@@ -149,13 +162,14 @@ static void follow_map(struct ps_maps *maps, const struct mmap_record *record, c
 	char path[PATH_MAX + 32];
 	copy_path(name, path, sizeof(path));
 	file->path = path;
+	file->mapped_ns = realtime_ns();
 	process_map(maps, process, &map, file, false);
 }
 
 static void follow_mmap2(struct ps_maps *maps, const struct mmap2_record *record, uint64_t time_ns)
 {
 	struct ps_file file = {};
-	if (record->prot & PROT_EXEC && mmap2_identity(record, &file))
+	if (record->prot & PROT_EXEC && mmap2_identity(maps, record, &file))
 		follow_map(maps, (const void *)record, record->name, &file, time_ns);
 }
 

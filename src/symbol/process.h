@@ -33,6 +33,7 @@ struct ps_maps {
 	uint32_t nr_live, nr_dead;
 	uint32_t sweep_at; // look for processes whose EXIT was lost when so many seem to live
 	uint64_t last_generation, last_process_id;
+	bool believes_build_ids; // of records
 };
 
 struct process *process_find(struct ps_maps *maps, pid_t pid);

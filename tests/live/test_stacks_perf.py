@@ -210,7 +210,7 @@ class TestStacksOfPerf(LiveTestCase):
         self.load = self.hold_load(command=["bash", "-c", f"read line; cd {self.folder}; . ./load.sh >/dev/null"])
 
     def start_perf(self, events, options, data):
-        command = ["perf", "record", "-q", "-p", str(self.load.pid), "-m", "16M", "-k", "CLOCK_MONOTONIC", "-c", "1", *options,
+        command = ["perf", "record", "-q", "-B", "-N", "-p", str(self.load.pid), "-m", "16M", "-k", "CLOCK_MONOTONIC", "-c", "1", *options,
                    "-o", data]
         for event in events:
             command += ["-e", event]

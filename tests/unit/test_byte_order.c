@@ -186,6 +186,7 @@ TEST(byte_order, a_build_id_keeps_its_bytes)
 {
 	struct ps_maps *maps;
 	ASSERT_OK(ps_maps_create(&maps));
+	ps_maps_believe_build_ids(maps);
 	struct other record = mmap2(PERF_RECORD_MISC_MMAP_BUILD_ID);
 	put_bytes(&record, "\x14\0\0\0abcdefghijklmnopqrst", 24);
 	end_mmap2(&record);

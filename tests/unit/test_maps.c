@@ -182,7 +182,11 @@ TEST(maps, files_are_told_apart_by_all_that_is_known_of_them)
 	ASSERT_EQ(file->generation, 99);
 	ASSERT_EQ(file->build_id_size, 0);
 	record.address = 0x5000;
+	// The mark alone says nothing: the kernel sets it on records of events that did not ask.
 	record.header.misc = PERF_RECORD_MISC_MMAP_BUILD_ID;
+	ps_maps_follow(maps, &record.header, 0);
+	ASSERT_EQ(ps_maps_find(maps, NOBODY, 0x5000)->file->inode, 7);
+	ps_maps_believe_build_ids(maps);
 	record.build_id_size = 20;
 	memset(record.build_id, 0xab, 20);
 	ps_maps_follow(maps, &record.header, 0);

@@ -709,63 +709,18 @@ TEST(session, a_cgroup_is_followed_on_every_cpu)
 	close_session();
 }
 
-TEST(session, older_kernels_are_not_asked_for_build_ids_and_functions_of_the_kernel)
+TEST(session, older_kernels_are_not_asked_for_functions_of_the_kernel)
 {
 	struct ps_target target = own_thread();
 	struct ps_clock clock = {};
 	struct ps_attr_context context = { .clock = &clock, .target = &target };
 	struct perf_event_attr attr = ps_attr_side_band(true, true, &context);
 	ASSERT_EQ(attr.mmap2, 1);
-	ASSERT_EQ(attr.build_id, 0);
 	ASSERT_EQ(attr.ksymbol, 0);
-	context.has_build_id = context.has_ksymbol = true;
+	context.has_ksymbol = true;
 	attr = ps_attr_side_band(true, true, &context);
-	ASSERT_EQ(attr.build_id, 1);
 	ASSERT_EQ(attr.ksymbol, 1);
 	attr = ps_attr_side_band(true, false, &context);
 	ASSERT_EQ(attr.mmap2, 0);
-	ASSERT_EQ(attr.build_id, 0);
 	ASSERT_EQ(attr.ksymbol, 0);
-}
-
-/** Whether a record told that a file with the build-id of this program was mapped. */
-static bool is_own_build_id_told(void)
-{
-	bool is_told = false;
-	ps_session_disable(session);
-	ps_merge_flush(merge);
-	ps_merge_begin(merge);
-	for (const struct ps_record *record; (record = ps_merge_next(merge));) {
-		struct ps_maps *maps;
-		ASSERT_OK(ps_maps_create(&maps));
-		ps_maps_follow(maps, record->header, 0);
-		is_told |= ps_maps_nr_files(maps) &&
-			   record->header->misc & PERF_RECORD_MISC_MMAP_BUILD_ID;
-		ps_maps_destroy(maps);
-	}
-	ps_merge_release(merge);
-	return is_told;
-}
-
-TEST(session, a_record_of_a_map_carries_the_build_id)
-{
-	struct ps_source *source =
-		add_source("cpu-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK);
-	source->attr.sample_type = PS_SAMPLE_BASE | PERF_SAMPLE_CALLCHAIN;
-	source->attr.sample_period = 1000000000;
-	source->is_sampling = true;
-	struct ps_target target = own_thread();
-	open_session(&target, 1 << 16);
-	if (!ps_opened_of(session)->context.has_build_id) {
-		close_session();
-		SKIP("this kernel tells no build-ids");
-	}
-	ASSERT_OK(ps_session_enable(session));
-	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	void *map = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
-	ASSERT_TRUE(map != MAP_FAILED);
-	munmap(map, 4096);
-	close(fd);
-	ASSERT_TRUE(is_own_build_id_told());
-	close_session();
 }

@@ -386,10 +386,22 @@ TEST(symbol, a_file_that_was_replaced_gives_no_symbols)
 	view_end(&view);
 }
 
+TEST(symbol, a_file_that_was_written_over_gives_no_symbols)
+{
+	build_c("written", "-O2");
+	struct view view = view_of(false);
+	load_at(view.maps, NOBODY, "written", BASE);
+	uint64_t main_address = nm("written", "main");
+	run("sleep 0.02; cp written copy; cat copy >written");
+	ASSERT_STR_EQ(show(&view, NOBODY, BASE + main_address, 0), "written [deleted]!?+0");
+	view_end(&view);
+}
+
 TEST(symbol, a_file_of_another_build_gives_no_symbols)
 {
 	build_c("build", "-O2 -Wl,--build-id=0xabcdef0123");
 	struct view view = view_of(false);
+	ps_maps_believe_build_ids(view.maps);
 	struct mmap2 record = mmap2(NOBODY, BASE, 0x10000, 0x1000, path_of("build"));
 	record.header.misc = PERF_RECORD_MISC_MMAP_BUILD_ID;
 	record.inode = record.generation = 0;

@@ -22,8 +22,9 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 QEMU = "qemu-system-aarch64"
 # With a fixed shift each instruction takes 4 ns of the guest's time, and its PMU counts: without -icount there are no
-# instructions to be counted. Cycles are those ns, and so exactly 4 times as many.
-MACHINE = ["-M", "virt", "-cpu", "cortex-a72", "-icount", "shift=2", "-smp", "2", "-m", "1G"]
+# instructions to be counted. Cycles are those ns, and so exactly 4 times as many. An idle guest goes on at its next timer at
+# once (sleep=off): else its clock follows the host's, and may jump over several periods of a counter where the host is busy.
+MACHINE = ["-M", "virt", "-cpu", "cortex-a72", "-icount", "shift=2,sleep=off", "-smp", "2", "-m", "1G"]
 SILENT = ["-display", "none", "-monitor", "none", "-serial", "stdio", "-nic", "none", "-no-reboot"]
 KERNEL_COMMAND_LINE = "console=ttyAMA0 rdinit=/init panic=-1 quiet"
 NO_STATUS = 125  # the guest ended without telling one

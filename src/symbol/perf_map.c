@@ -6,6 +6,7 @@
 #include <perfscope/cleanup.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define MAX_LINE 65536 // longer ones are passed over
 
@@ -65,13 +66,12 @@ static void make_room(struct perf_map *map)
 }
 
 /** "START SIZE name", both in hexadecimal; lines that are not are passed over. */
-static void add_line(struct perf_map *map, char *line)
+static void add_line(struct perf_map *map, const char *line)
 {
 	uint64_t start, size;
 	int name = 0;
 	if (sscanf(line, "%" SCNx64 " %" SCNx64 " %n", &start, &size, &name) != 2 || !name)
 		return;
-	line[strcspn(line, "\n")] = 0;
 	struct symbol symbol = { .start = start, .end = start + size, .rank = map->nr_lines++ };
 	if (!line[name] || symbol.end <= start)
 		return;
@@ -82,30 +82,65 @@ static void add_line(struct perf_map *map, char *line)
 		symtab_add(&map->table, &symbol, line + name);
 }
 
+/** Add the whole lines of @text, which are written to; the number of bytes that they take. */
+static size_t add_lines(struct perf_map *map, char *text, size_t size)
+{
+	size_t at = 0;
+	for (char *end; (end = memchr(text + at, '\n', size - at)); at = end + 1 - text) {
+		*end = '\0';
+		if (!map->is_cut)
+			add_line(map, text + at);
+		map->is_cut = false; // the next one is whole
+	}
+	return at;
+}
+
+/**
+ * Read from map->read to @end. Its process can make the file as large as it likes, and a single line: no more is held
+ * than MAX_LINE, and what grows meanwhile is left to the next time.
+ */
+static void read_lines(struct perf_map *map, int fd, uint64_t end)
+{
+	char text[MAX_LINE];
+	size_t held = 0;
+	uint64_t at = map->read;
+	while (at < end) {
+		size_t wanted = sizeof(text) - held < end - at ? sizeof(text) - held : end - at;
+		ssize_t size = pread(fd, text + held, wanted, at);
+		if (size <= 0)
+			return;
+		at += size;
+		held += size;
+		size_t used = add_lines(map, text, held);
+		map->read += used;
+		held -= used;
+		memmove(text, text + used, held);
+		if (held == sizeof(text)) {
+			map->read += held;
+			held = 0;
+			map->is_cut = true;
+		}
+	}
+}
+
 bool perf_map_update(struct perf_map *map, pid_t pid)
 {
 	struct stat stat;
 	_cleanup_close_ int fd = open_map(pid, &stat);
-	if (fd < 0 || (stat.st_ino == map->inode && (uint64_t)stat.st_size == map->size))
+	uint64_t size = fd < 0 ? 0 : stat.st_size;
+	if (fd < 0 || (stat.st_ino == map->inode && size == map->size))
 		return false;
-	if (stat.st_ino != map->inode || (uint64_t)stat.st_size < map->read)
+	if (stat.st_ino != map->inode || size < map->read)
 		perf_map_deinit(map);
-	_cleanup_fclose_ FILE *file = fdopen(fd, "re");
-	if (!file)
-		return false;
-	fd = -1; // file's own now
-	_cleanup_free_ char *line = NULL;
-	size_t size = 0;
-	fseeko(file, map->read, SEEK_SET);
-	// The last line may be half written.
-	for (ssize_t length;
-	     (length = getline(&line, &size, file)) > 0 && line[length - 1] == '\n';) {
-		map->read += length;
-		if (length < MAX_LINE)
-			add_line(map, line);
+	// The oldest would have to make room anyhow.
+	if (size - map->read > PERF_MAP_MAX_BYTES) {
+		map->read = size - PERF_MAP_MAX_BYTES;
+		map->is_cut = true;
 	}
+	// The last line may be half written.
+	read_lines(map, fd, size);
 	map->inode = stat.st_ino;
-	map->size = stat.st_size;
+	map->size = size;
 	symtab_finish_overlapping(&map->table);
 	return true;
 }

@@ -15,8 +15,9 @@
 struct perf_map {
 	struct symtab table;
 	uint64_t inode, size; // of the file as last read
-	uint64_t read;	      // bytes that are in the table
+	uint64_t read;	      // bytes that are in the table or were passed over
 	uint32_t nr_lines;    // that were
+	bool is_cut;	      // read is within a line that is passed over
 };
 
 /** Read what has come to the file of @pid, which may have ended; true: something has. */

@@ -179,6 +179,48 @@ TEST(symbol, of_a_map_without_end_the_newest_names_are_known)
 	view_end(&view);
 }
 
+TEST(symbol, a_map_is_as_quickly_read_as_it_is_large_on_the_disk)
+{
+	struct view view = view_of(false);
+	follow_mmap2(view.maps, NOBODY, 0x1000, 0x1000, 0, "//anon");
+	FILE *file = open_map_of(NOBODY);
+	fprintf(file, "1000 10 oldest\n");
+	fflush(file);
+	// Zeros that take no place, and are one line of a terabyte.
+	ASSERT_EQ(ftruncate(fileno(file), INT64_C(1) << 40), 0);
+	ASSERT_STR_EQ(show(&view, NOBODY, 0x1000, 0), "//anon!?+0");
+	fseeko(file, 0, SEEK_END);
+	fprintf(file, "\n1000 10 newest\n");
+	fclose(file);
+	usleep(PAUSE_US);
+	ASSERT_STR_EQ(show(&view, NOBODY, 0x1000, 0), "[perf map]!newest+0");
+	remove_map_of(NOBODY);
+	view_end(&view);
+}
+
+TEST(symbol, lines_of_a_map_that_are_too_long_are_passed_over)
+{
+	struct view view = view_of(false);
+	follow_mmap2(view.maps, NOBODY, 0x1000, 0x1000, 0, "//anon");
+	FILE *file = open_map_of(NOBODY);
+	fprintf(file, "1000 10 first\n1010 10 %0200000d\n1020 10 second\n1030 10 %065000d\n", 0, 7);
+	fprintf(file, "1040 10 %070000d", 0);
+	fflush(file);
+	ASSERT_STR_EQ(show(&view, NOBODY, 0x1000, 0), "[perf map]!first+0");
+	ASSERT_STR_EQ(show(&view, NOBODY, 0x1010, 0), "//anon!?+0");
+	ASSERT_STR_EQ(show(&view, NOBODY, 0x1020, 0), "[perf map]!second+0");
+	struct ps_frame frame;
+	ps_symbolize(view.symbolizer, NOBODY, 0x1030, 0, &frame, 1);
+	ASSERT_EQ(strlen(frame.symbol), 65000);
+	fprintf(file, "1050 10 rest\n1060 10 third\n");
+	fclose(file);
+	usleep(PAUSE_US);
+	ASSERT_STR_EQ(show(&view, NOBODY, 0x1050, 0), "//anon!?+0");
+	ASSERT_STR_EQ(show(&view, NOBODY, 0x1060, 0), "[perf map]!third+0");
+	remove_map_of(NOBODY);
+	view_end(&view);
+}
+
 TEST(symbol, maps_of_many_processes_have_a_bound_and_are_read_again)
 {
 	struct view view = view_of(false);

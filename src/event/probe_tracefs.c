@@ -19,15 +19,18 @@ static struct ps_probe *first;
 static int event_fds[] = { -1, -1 };
 static pid_t owner;
 
-/** The start time of the process @pid in clock ticks after boot, 0: not known. */
-static unsigned long long start_time(pid_t pid)
+/** The start time of the process @pid in clock ticks after boot, 0: not known; 'Z' in its state: it has ended. */
+static unsigned long long start_time(pid_t pid, char *ret_state)
 {
 	char path[32], line[1024];
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	_cleanup_fclose_ FILE *file = fopen(path, "re");
+	*ret_state = '\0';
 	if (!file || !fgets(line, sizeof(line), file))
 		return 0;
 	const char *at = strrchr(line, ')'); // a name may have blanks and parentheses
+	if (at && at[1] == ' ')
+		*ret_state = at[2];
 	for (int i = 0; at && i < 20; i++)
 		at = strchr(at + 1, ' ');
 	return at ? strtoull(at, NULL, 10) : 0;
@@ -57,8 +60,10 @@ static bool is_gone(pid_t pid, unsigned long long start)
 {
 	if (kill(pid, 0) && errno == ESRCH)
 		return true;
-	unsigned long long now = start_time(pid);
-	return now && now != start;
+	char state;
+	unsigned long long now = start_time(pid, &state);
+	// Where nobody waits for it, as in some containers, it stays a zombie for good.
+	return (now && now != start) || state == 'Z';
 }
 
 /** Write "-:GROUP/EVENT"; the errno, 0: it is gone. */
@@ -74,7 +79,7 @@ static void sweep_line(int fd, char *line, unsigned long ns)
 	if (!slash)
 		return;
 	char *event = slash + 1;
-	event[strcspn(event, " \n")] = *slash = '\0';
+	event[strcspn(event, " ")] = *slash = '\0';
 	group++;
 	int pid;
 	unsigned long long start;
@@ -97,9 +102,12 @@ static void sweep_file(const char *tracefs, const char *name, unsigned long ns)
 	_cleanup_fclose_ FILE *file = fopen(path, "re");
 	// Never with O_TRUNC: that removes every probe of the machine.
 	_cleanup_close_ int fd = file ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC) : -1;
-	_cleanup_free_ char *line = NULL;
+	// Read to its end first: the kernel counts lines, and would skip one for each that is removed.
+	_cleanup_free_ char *text = NULL;
 	size_t capacity = 0;
-	while (fd >= 0 && getline(&line, &capacity, file) > 0) {
+	if (fd < 0 || getdelim(&text, &capacity, '\0', file) <= 0)
+		return;
+	for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
 		if (strstr(line, ":perfscope_"))
 			sweep_line(fd, line, ns);
 	}
@@ -137,15 +145,15 @@ static struct ps_error *open_events(const char *tracefs, bool is_kernel)
 static char *make_event_name(const char *name)
 {
 	static unsigned int number;
-	char plain[24];
+	char plain[24], state;
 	size_t i = 0;
 	for (; i < sizeof(plain) - 1 && name[i]; i++)
 		plain[i] = isalnum((unsigned char)name[i]) ? name[i] : '_';
 	plain[i] = '\0';
 	char *event;
-	if (asprintf(&event, "perfscope_%d_%llu_%lu/%s%s_%u", (int)getpid(), start_time(getpid()),
-		     pid_namespace(), isdigit((unsigned char)*plain) ? "_" : "", plain,
-		     ++number) < 0)
+	if (asprintf(&event, "perfscope_%d_%llu_%lu/%s%s_%u", (int)getpid(),
+		     start_time(getpid(), &state), pid_namespace(),
+		     isdigit((unsigned char)*plain) ? "_" : "", plain, ++number) < 0)
 		return NULL;
 	return event;
 }

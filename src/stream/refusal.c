@@ -202,6 +202,20 @@ static struct ps_error *frequency_error(const char *where, const struct perf_eve
 			       where, (uint64_t)attr->sample_freq, max);
 }
 
+#define MAX_STACK_PATH "/proc/sys/kernel/perf_event_max_stack"
+
+static struct ps_error *stack_error(const char *where, const struct perf_event_attr *attr)
+{
+	uint64_t max;
+	_cleanup_fclose_ FILE *file = fopen(MAX_STACK_PATH, "re");
+	if (!file || fscanf(file, "%" SCNu64, &max) != 1 || attr->sample_max_stack <= max)
+		return ps_error_os(EOVERFLOW, "open %s", where);
+	return ps_error_format(PS_ERROR_LIMIT,
+			       "open %s: a stack of %u addresses is more than the kernel allows "
+			       "(at most %" PRIu64 ", sysctl kernel.perf_event_max_stack)",
+			       where, (unsigned int)attr->sample_max_stack, max);
+}
+
 /** What no processor or not this one watches; NULL: that is not it. */
 static struct ps_error *breakpoint_error(const char *where, const struct perf_event_attr *attr)
 {
@@ -290,6 +304,8 @@ struct ps_error *ps_refusal_error(int os_errno, const char *name,
 					       "(choose fewer mem: events)",
 					       where);
 		break;
+	case EOVERFLOW:
+		return stack_error(where, attr);
 	case EBUSY:
 		return ps_error_format(
 			PS_ERROR_LIMIT,

@@ -64,6 +64,15 @@ class TestStacks(LiveTestCase):
         stacks = self.stacks(program, "-g", "--max-stack", "2", "-e", GETPPID)
         self.assertEqual(self.names(stacks), {("inner", "step", "middle"): 200})
 
+    def test_a_stack_deeper_than_the_kernel_allows(self):
+        with open("/proc/sys/kernel/perf_event_max_stack", encoding="utf-8") as file:
+            most = int(file.read())
+        for events, *options in [(GETPPID, "-g", "--max-stack", str(most + 1)), (f"{GETPPID}//max-stack={most + 1}/",)]:
+            run = self.run_command("python", "-e", events, *options, self.write("script.py", "def __sample__(event): pass\n"))
+            self.assertEqual(run.status, 1)
+            self.assertRegex(run.stderr, f"^perfscope: open {GETPPID} on cpu 0: a stack of {most + 1} addresses is more than the "
+                                         f"kernel allows \\(at most {most}, sysctl kernel.perf_event_max_stack\\)\n$")
+
     def test_unwinding_without_frame_pointers(self):
         program = self.build("-O2", "-g", "-fomit-frame-pointer", "-fno-optimize-sibling-calls")
         stacks = self.stacks(program, "--call-graph=dwarf", "-e", GETPPID)

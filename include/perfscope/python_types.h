@@ -124,9 +124,10 @@ typedef struct {
 	enum ps_arch arch; // whose registers the samples have
 	struct ps_time_view time_view;
 	int64_t realtime_offset_ns;
-	bool is_unwound;			// the user's part of a stack comes from stack_user
-	uint64_t period;			// of each sample, where samples do not tell it
-	const struct ps_sample_field **samples; // by slot behind the schema's, owned array
+	bool is_unwound; // the user's part of a stack comes from stack_user
+	bool has_no_user_stack, has_no_kernel_stack; // in the kernel's part of a stack
+	uint64_t period;			     // of each sample, where samples do not tell it
+	const struct ps_sample_field **samples;	     // by slot behind the schema's, owned array
 	size_t nr_samples;
 	Py_ssize_t nr_slots;
 	struct ps_loader *loaders; // by slot, owned

@@ -17,6 +17,16 @@ struct ps_reading {
 	uint64_t value, enabled_ns, running_ns, lost;
 };
 
+/** Samples that came with the time of another program's event (ps_record_read_shared). */
+struct ps_foreign {
+	uint64_t
+		nr_timed; // those whose own time was worked out from the enabled time of their event
+	uint64_t nr_guessed; // those of threads, where that is not known
+	bool has_ahead;
+	int64_t ahead_ns;	   // how far the other's clock seems to be ahead of the session's
+	uint64_t begin_ns, now_ns; // the session's clock, at the start and as last read for these
+};
+
 /** One source on one CPU or thread: a descriptor and its id. */
 struct ps_stream {
 	struct ps_source *source; // NULL: the session's own side-band (COMM, FORK, EXIT)
@@ -31,7 +41,18 @@ struct ps_stream {
 	uint64_t lost;		// told by PERF_FORMAT_LOST when last read
 	struct ps_reading kept; // of descriptors before this one: the CPU went and came back
 	bool is_kept_short;	// one of those could not be read
+	// Of sources whose samples may come with the id of another event (ps_attr_shares_samples):
+	uint16_t
+		named_at; // where they say whose they are, in bytes from the header; 0: the id in front is right
+	bool is_clock;	      // the enabled time goes on without a pause
+	uint64_t anchored_ns; // the enabled time when anchor_ns was measured, 0: never
+	uint64_t anchor_ns;   // the session's clock less the enabled time
+	struct ps_stream
+		*first_member; // of a leader: those of its group with named_at, by next_member
+	struct ps_stream *next_member;
 };
+
+#define PS_MAX_NAMED_AT 8
 
 /** A stream by one of the ids that it has had. */
 struct ps_stream_id {
@@ -69,6 +90,9 @@ struct ps_session {
 	size_t nr_far;
 	struct ps_stream_id *ids; // all, by id; far is its end
 	size_t nr_ids;
+	uint16_t named_at[PS_MAX_NAMED_AT]; // of all streams, ascending
+	size_t nr_named_at;
+	struct ps_foreign foreign;
 	void *priv; // libperf's objects
 };
 

@@ -67,4 +67,11 @@ struct ps_error *ps_sources_resolve(const struct ps_spec_list *specs,
 /** Also removes the probes: their descriptors are to be closed before. */
 void ps_source_list_deinit(struct ps_source_list *list);
 
+/**
+ * Whether the kernel gives one set of values to all equal events of this kind that happen at a moment: the id, the time
+ * and the call stack of a sample are then those of the first of them, of whatever program (perf_sample_data in
+ * do_perf_sw_event(), kernel/events/core.c; sample_flags since Linux 6.0).
+ */
+bool ps_attr_shares_samples(const struct perf_event_attr *attr);
+
 #endif

@@ -279,6 +279,20 @@ static struct ps_error *finish_events(struct run *run)
 	return NULL;
 }
 
+static void report_foreign(const struct ps_foreign *foreign)
+{
+	if (foreign->nr_timed)
+		ps_log(PS_LOG_WARNING,
+		       "%llu samples came with the time of another program's event; theirs was "
+		       "worked out, to some microseconds",
+		       (unsigned long long)foreign->nr_timed);
+	if (foreign->nr_guessed)
+		ps_log(PS_LOG_WARNING,
+		       "%llu samples came with the time of another program's event; theirs is a "
+		       "guess where its clock is another (-a knows it better)",
+		       (unsigned long long)foreign->nr_guessed);
+}
+
 static void report(const struct run *run)
 {
 	struct ps_merge_counts merge = ps_merge_counts(run->merge);
@@ -293,6 +307,7 @@ static void report(const struct run *run)
 	if (merge.nr_late)
 		ps_log(PS_LOG_WARNING, "%llu records came too late for their place in the order",
 		       (unsigned long long)merge.nr_late);
+	report_foreign(&run->session->foreign);
 	if (merge.nr_bad || merge.nr_unknown)
 		ps_log(PS_LOG_WARNING, "%llu malformed records and %llu of no known event skipped",
 		       (unsigned long long)merge.nr_bad, (unsigned long long)merge.nr_unknown);

@@ -484,7 +484,7 @@ static struct ps_error *resolve_tracepoint(struct resolver *resolver)
 }
 
 /** Make the sources of @group one: what a sample or a read of one member tells is told of all. */
-static void bind_group(struct ps_source_list *list, unsigned int group)
+static struct ps_error *bind_group(struct ps_source_list *list, unsigned int group)
 {
 	bool has_leader = false;
 	for (size_t i = 0; i < list->nr_sources; i++) {
@@ -497,6 +497,7 @@ static void bind_group(struct ps_source_list *list, unsigned int group)
 		if (source->is_sampling)
 			source->attr.sample_type |= PERF_SAMPLE_READ;
 	}
+	return source_check_group(list, group);
 }
 
 static struct ps_error *resolve_one(struct resolver *resolver)
@@ -518,16 +519,16 @@ struct ps_error *ps_sources_resolve(const struct ps_spec_list *specs,
 				    struct ps_source_list *ret)
 {
 	struct resolver resolver = { .options = options };
-	for (size_t i = 0; i < specs->nr_specs; i++) {
+	struct ps_error *error = NULL;
+	for (size_t i = 0; i < specs->nr_specs && !error; i++) {
 		resolver.spec = &specs->specs[i];
-		struct ps_error *error = resolve_one(&resolver);
-		if (error) {
-			ps_source_list_deinit(&resolver.list);
-			return error;
-		}
+		error = resolve_one(&resolver);
 	}
-	for (unsigned int group = 1; group <= specs->nr_groups; group++)
-		bind_group(&resolver.list, group);
-	*ret = resolver.list;
-	return NULL;
+	for (unsigned int group = 1; group <= specs->nr_groups && !error; group++)
+		error = bind_group(&resolver.list, group);
+	if (error)
+		ps_source_list_deinit(&resolver.list);
+	else
+		*ret = resolver.list;
+	return error;
 }

@@ -42,3 +42,38 @@ void source_tell_without_pmu(const struct ps_spec *spec, const struct ps_source 
 		       has_weight && has_source ? " and " : "", has_source ? "data-src" : "",
 		       has_weight ? "0 is all it says" : "N/A is all it says");
 }
+
+bool ps_attr_shares_samples(const struct perf_event_attr *attr)
+{
+	// The two clocks are timers of their own; the others of this type make no samples, or one at a time.
+	static const uint64_t shared =
+		1 << PERF_COUNT_SW_PAGE_FAULTS | 1 << PERF_COUNT_SW_CONTEXT_SWITCHES |
+		1 << PERF_COUNT_SW_CPU_MIGRATIONS | 1 << PERF_COUNT_SW_PAGE_FAULTS_MIN |
+		1 << PERF_COUNT_SW_PAGE_FAULTS_MAJ | 1 << PERF_COUNT_SW_ALIGNMENT_FAULTS |
+		1 << PERF_COUNT_SW_EMULATION_FAULTS | 1 << PERF_COUNT_SW_CGROUP_SWITCHES;
+	return attr->type == PERF_TYPE_SOFTWARE && attr->config < 64 && shared >> attr->config & 1;
+}
+
+/** Whether the kernel would write the same into samples of @source and @other, of one group. */
+static bool is_alike(const struct ps_source *source, const struct ps_source *other)
+{
+	return source->is_sampling && other->is_sampling && source->group == other->group &&
+	       ps_attr_shares_samples(&source->attr) && other->attr.type == PERF_TYPE_SOFTWARE &&
+	       source->attr.config == other->attr.config;
+}
+
+struct ps_error *source_check_group(const struct ps_source_list *list, unsigned int group)
+{
+	for (size_t i = 0; i < list->nr_sources; i++) {
+		for (size_t j = 0; list->sources[i]->group == group && j < i; j++) {
+			if (is_alike(list->sources[i], list->sources[j]))
+				return ps_error_format(
+					PS_ERROR_USAGE,
+					"%s and %s sample the same event in one group, and the "
+					"kernel does not say which of them a sample is of (let one "
+					"count, or put it outside of the group)",
+					list->sources[j]->label, list->sources[i]->label);
+		}
+	}
+	return NULL;
+}

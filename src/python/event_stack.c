@@ -153,14 +153,29 @@ static int add_address(struct stack *stack, uint64_t address, unsigned int flags
 	return append_lent(stack, place);
 }
 
-/** How many of the @nr addresses of @chain are no marks. */
-static Py_ssize_t count_addresses(struct ps_bytes chain)
+/**
+ * Whether what follows @mark is not asked for. It is there all the same where the stack was made for another event of the
+ * kind (ps_attr_shares_samples).
+ */
+static bool is_left_out(const EventType *type, uint64_t mark)
+{
+	return (mark == (uint64_t)PERF_CONTEXT_KERNEL && type->has_no_kernel_stack) ||
+	       (mark == (uint64_t)PERF_CONTEXT_USER && type->has_no_user_stack);
+}
+
+/** How many of the @nr addresses of @chain are no marks, and asked for. */
+static Py_ssize_t count_addresses(const EventType *type, struct ps_bytes chain)
 {
 	uint64_t nr = 0, address;
 	Py_ssize_t count = 0;
+	bool is_out = false;
 	ps_bytes_u64(chain, 0, &nr);
-	for (uint64_t i = 0; i < nr && ps_bytes_u64(chain, 8 + 8 * i, &address); i++)
-		count += address < (uint64_t)PERF_CONTEXT_MAX;
+	for (uint64_t i = 0; i < nr && ps_bytes_u64(chain, 8 + 8 * i, &address); i++) {
+		if (address >= (uint64_t)PERF_CONTEXT_MAX)
+			is_out = is_left_out(type, address);
+		else
+			count += !is_out;
+	}
 	return count;
 }
 
@@ -169,12 +184,16 @@ static int add_chain(struct stack *stack, struct ps_bytes chain)
 {
 	uint64_t nr = 0, address;
 	unsigned int flags = 0;
+	bool is_out = false;
 	ps_bytes_u64(chain, 0, &nr);
 	for (uint64_t i = 0; i < nr && ps_bytes_u64(chain, 8 + 8 * i, &address); i++) {
 		if (address >= (uint64_t)PERF_CONTEXT_MAX) {
 			flags = address == (uint64_t)PERF_CONTEXT_KERNEL ? PS_ADDRESS_KERNEL : 0;
+			is_out = is_left_out(stack->event->type, address);
 			continue;
 		}
+		if (PS_UNLIKELY(is_out))
+			continue;
 		if (add_address(stack, address, flags) < 0)
 			return -1;
 		flags |= PS_ADDRESS_RETURN; // only the first of its space is where it was
@@ -230,7 +249,7 @@ PyObject *PerfEvent_decode_callchain(PerfEvent *self)
 	struct ps_bytes record = { (const uint8_t *)self->header, self->header->size };
 	uint32_t pid = 0;
 	ps_bytes_u32(record, layout->tid, &pid);
-	Py_ssize_t nr = count_addresses(chain);
+	Py_ssize_t nr = count_addresses(self->type, chain);
 	_cleanup_pydecref_ PyObject *list = PyList_New(nr);
 	struct stack stack = {
 		.event = self,

@@ -166,15 +166,19 @@ static int add_sample_names(EventType *self)
 }
 
 /** Which parts of the sample have names. */
-static int choose_samples(EventType *self)
+static int choose_samples(EventType *self, const struct ps_source *source)
 {
+	uint64_t sample_type = self->layout.sample_type;
+	// The session reads more for itself.
+	if (!(source->attr.sample_type & PERF_SAMPLE_READ))
+		sample_type &= ~(uint64_t)PERF_SAMPLE_READ;
 	self->samples = calloc(ps_nr_sample_fields, sizeof(*self->samples));
 	if (!self->samples) {
 		PyErr_NoMemory();
 		return -1;
 	}
 	for (size_t i = 0; i < ps_nr_sample_fields; i++) {
-		if (ps_sample_has_field(self->layout.sample_type, &ps_sample_fields[i]))
+		if (ps_sample_has_field(sample_type, &ps_sample_fields[i]))
 			self->samples[self->nr_samples++] = &ps_sample_fields[i];
 	}
 	return 0;
@@ -368,9 +372,11 @@ PyObject *ps_event_type_create(PyObject *module, const struct ps_session *sessio
 	self->period = source->attr.sample_period;
 	self->is_unwound = source->attr.exclude_callchain_user &&
 			   source->attr.sample_type & PERF_SAMPLE_STACK_USER;
+	self->has_no_user_stack = source->attr.exclude_callchain_user;
+	self->has_no_kernel_stack = source->attr.exclude_callchain_kernel;
 	self->realtime_offset_ns = session->clock.realtime_offset_ns;
 	copy_layout(self, session, source);
-	if (choose_samples(self) < 0)
+	if (choose_samples(self, source) < 0)
 		return NULL;
 	self->nr_slots = PS_NR_COMMON_SLOTS + self->schema->nr_fields + self->nr_samples;
 	self->name = intern_text(source->name);

@@ -236,6 +236,7 @@ struct ps_error *ps_session_cpu_back(struct ps_session *session, int cpu, struct
 	place->is_gone = !ret->is_open && !ps_cpu_is_online(cpu);
 	place->is_given_up = !ret->is_open && !place->is_gone;
 	ret->ring = place->mapped;
+	ps_shared_build(session);
 	struct ps_error *ids_error = ps_ids_build(session);
 	if (ids_error) { // what the new ones write would be of nobody
 		ps_error_destroy(error);

@@ -168,6 +168,9 @@ struct ps_error *ps_filter_apply(const struct ps_source *source, int fd);
 struct ps_error *ps_ids_build(struct ps_session *session);
 void ps_ids_deinit(struct ps_session *session);
 
+/** Find out which streams' samples are to be read by ps_record_read_shared. */
+void ps_shared_build(struct ps_session *session);
+
 /** Undo ps_session_follow_forks where it was for @session. */
 void ps_session_forget_forks(const struct ps_session *session);
 

@@ -117,6 +117,10 @@ struct perf_event_attr ps_attr_prepare(const struct perf_event_attr *attr, bool 
 		prepared.sample_id_all = 1;
 		prepared.watermark = 1;
 		prepared.wakeup_watermark = context->watermark_bytes;
+		// The only part that says whose the sample is whatever came before it.
+		if (ps_attr_shares_samples(attr) &&
+		    (!prepared.inherit || context->can_read_inherited))
+			prepared.sample_type |= PERF_SAMPLE_READ;
 	}
 	// All events of a ring must have one clock, also those of a group that only count.
 	ps_clock_apply(context->clock, &prepared);

@@ -252,7 +252,10 @@ static struct ps_error *open_all(struct ps_session *session, const struct ps_tar
 		error = open_rings(session);
 	if (!error)
 		error = ps_sources_open(session);
-	return error ? error : ps_ids_build(session);
+	if (error)
+		return error;
+	ps_shared_build(session);
+	return ps_ids_build(session);
 }
 
 struct ps_error *ps_session_open(struct ps_source_list *sources, const struct ps_target *target,

@@ -82,6 +82,18 @@ struct ps_user_state {
 	const uint64_t *regs;  // in the order of the bits of mask
 	uint64_t mask;	       // PERF_REG_*, as sample_regs_user
 	struct ps_bytes stack; // from the stack pointer up; dyn_size of it
+	bool is_cut; // the stack may go on above the piece: it has the size that was asked for
+};
+
+/** No stack is unwound for longer, but for the time that it takes to open a file. */
+#define PS_UNWIND_LIMIT_NS 100000000
+
+/** How many stacks were unwound, and how many of them not to their end, and why. */
+struct ps_unwind_counts {
+	uint64_t nr_stacks;
+	uint64_t nr_above; // the rest lies above the piece of the stack
+	uint64_t nr_deep;  // there was no more room for addresses
+	uint64_t nr_slow;  // it took too long
 };
 
 /**
@@ -92,6 +104,8 @@ struct ps_user_state {
  */
 size_t ps_unwind_user(struct ps_symbolizer *symbolizer, pid_t pid,
 		      const struct ps_user_state *state, uint64_t *ret, size_t max);
+
+struct ps_unwind_counts ps_symbolizer_unwind_counts(const struct ps_symbolizer *symbolizer);
 
 /** Places in the cache, for tests and --usage. */
 size_t ps_symbolizer_nr_cached(const struct ps_symbolizer *symbolizer);

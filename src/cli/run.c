@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <perfscope/run.h>
 
+#include "report.h"
+
 #include <perfscope/child.h>
 #include <perfscope/cpu_watch.h>
 #include <perfscope/deadline.h>
@@ -279,40 +281,6 @@ static struct ps_error *finish_events(struct run *run)
 	return NULL;
 }
 
-static void report_foreign(const struct ps_foreign *foreign)
-{
-	if (foreign->nr_timed)
-		ps_log(PS_LOG_WARNING,
-		       "%llu samples came with the time of another program's event; theirs was "
-		       "worked out, to some microseconds",
-		       (unsigned long long)foreign->nr_timed);
-	if (foreign->nr_guessed)
-		ps_log(PS_LOG_WARNING,
-		       "%llu samples came with the time of another program's event; theirs is a "
-		       "guess where its clock is another (-a knows it better)",
-		       (unsigned long long)foreign->nr_guessed);
-}
-
-static void report(const struct run *run)
-{
-	struct ps_merge_counts merge = ps_merge_counts(run->merge);
-	struct ps_dispatch_counts dispatch = ps_dispatch_counts(run->dispatch);
-	ps_log(PS_LOG_INFO, "events taken: %llu", (unsigned long long)dispatch.nr_events);
-	if (dispatch.nr_lost > dispatch.nr_left)
-		ps_log(PS_LOG_WARNING,
-		       "%llu events lost, %llu taken: a larger -m, a filter or a faster handler "
-		       "helps",
-		       (unsigned long long)(dispatch.nr_lost - dispatch.nr_left),
-		       (unsigned long long)dispatch.nr_events);
-	if (merge.nr_late)
-		ps_log(PS_LOG_WARNING, "%llu records came too late for their place in the order",
-		       (unsigned long long)merge.nr_late);
-	report_foreign(&run->session->foreign);
-	if (merge.nr_bad || merge.nr_unknown)
-		ps_log(PS_LOG_WARNING, "%llu malformed records and %llu of no known event skipped",
-		       (unsigned long long)merge.nr_bad, (unsigned long long)merge.nr_unknown);
-}
-
 /** From the first event to the last. */
 static struct ps_error *run_events(struct run *run)
 {
@@ -339,7 +307,7 @@ static struct ps_error *run_script(struct run *run)
 	ps_signals_set_phase(PS_PHASE_ENDING, NULL);
 	ps_dispatch_exit(run->dispatch);
 	ps_signals_set_phase(PS_PHASE_OURS, NULL);
-	report(run);
+	ps_report(run->session, run->merge, run->dispatch, run->lookup.symbolizer);
 	run->status = ps_dispatch_status(run->dispatch);
 	return error;
 }

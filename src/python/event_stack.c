@@ -219,6 +219,7 @@ static int add_unwound(struct stack *stack, const struct ps_sample_parts *parts)
 		.regs = regs,
 		.mask = layout->regs_user_mask,
 		.stack = { record + parts->stack_user + 8, filled < size ? filled : size },
+		.is_cut = filled >= size,
 	};
 	size_t nr = ps_unwind_user(stack->lookup->symbolizer, stack->pid, &state, addresses,
 				   MAX_ADDRESSES);

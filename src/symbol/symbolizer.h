@@ -27,6 +27,7 @@ struct ps_symbolizer {
 	uint64_t kernel_next_ms; // when it may be read again
 	char *kallsyms, *debug_folder;
 	struct unwinder *unwinder; // NULL until the first stack
+	struct ps_unwind_counts unwind_counts;
 };
 
 /** Takes NULL. */

@@ -5,6 +5,7 @@
 
 #include <elfutils/libdwfl.h>
 #include <gelf.h>
+#include <perfscope/monotonic.h>
 #include <string.h>
 #include <sys/auxv.h>
 
@@ -34,6 +35,8 @@ struct unwinder {
 	struct ps_bytes stack;
 	uint64_t *addresses;
 	size_t nr, max;
+	uint64_t start_ns;
+	bool is_above, is_slow; // it was not unwound to its end, as in ps_unwind_counts
 };
 
 /* Modules. */
@@ -115,10 +118,14 @@ static bool get_thread(Dwfl *dwfl, pid_t tid, void *unwinder, void **thread)
 
 static bool read_memory(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *ret, void *unwinder_)
 {
-	const struct unwinder *unwinder = unwinder_;
+	struct unwinder *unwinder = unwinder_;
 	// The red zone and all else below is not in the dump.
-	return address >= unwinder->regs.sp &&
-	       ps_bytes_u64(unwinder->stack, address - unwinder->regs.sp, ret);
+	if (address < unwinder->regs.sp)
+		return false;
+	if (ps_bytes_u64(unwinder->stack, address - unwinder->regs.sp, ret))
+		return true;
+	unwinder->is_above = true;
+	return false;
 }
 
 static bool set_registers(Dwfl_Thread *thread, void *unwinder_)
@@ -172,7 +179,8 @@ static int take_frame(Dwfl_Frame *frame, void *unwinder_)
 	if (!dwfl_frame_pc(frame, &pc, &is_activation) || !pc)
 		return DWARF_CB_ABORT;
 	unwinder->addresses[unwinder->nr++] = pc;
-	if (unwinder->nr == unwinder->max)
+	unwinder->is_slow = ps_monotonic_ns() - unwinder->start_ns > PS_UNWIND_LIMIT_NS;
+	if (unwinder->nr == unwinder->max || unwinder->is_slow)
 		return DWARF_CB_ABORT;
 	report(unwinder, is_activation ? pc : pc - 1);
 	return DWARF_CB_OK;
@@ -244,6 +252,16 @@ void unwinder_destroy(struct unwinder *unwinder)
 	free(unwinder);
 }
 
+static void count(struct ps_unwind_counts *counts, const struct unwinder *unwinder,
+		  const struct ps_user_state *state)
+{
+	bool is_deep = unwinder->nr == unwinder->max;
+	counts->nr_stacks++;
+	counts->nr_deep += is_deep;
+	counts->nr_slow += !is_deep && unwinder->is_slow;
+	counts->nr_above += !is_deep && !unwinder->is_slow && unwinder->is_above && state->is_cut;
+}
+
 size_t ps_unwind_user(struct ps_symbolizer *symbolizer, pid_t pid,
 		      const struct ps_user_state *state, uint64_t *ret, size_t max)
 {
@@ -257,6 +275,8 @@ size_t ps_unwind_user(struct ps_symbolizer *symbolizer, pid_t pid,
 	unwinder->addresses = ret;
 	unwinder->nr = 0;
 	unwinder->max = max;
+	unwinder->start_ns = ps_monotonic_ns();
+	unwinder->is_above = unwinder->is_slow = false;
 	// First, since it may look the process up.
 	bool is_mapped = ps_maps_find(symbolizer->maps, pid, unwinder->regs.pc);
 	uint64_t generation = ps_maps_generation(symbolizer->maps, pid);
@@ -267,5 +287,11 @@ size_t ps_unwind_user(struct ps_symbolizer *symbolizer, pid_t pid,
 	}
 	if (!unwinder->nr)
 		ret[unwinder->nr++] = unwinder->regs.pc;
+	count(&symbolizer->unwind_counts, unwinder, state);
 	return unwinder->nr;
+}
+
+struct ps_unwind_counts ps_symbolizer_unwind_counts(const struct ps_symbolizer *symbolizer)
+{
+	return symbolizer->unwind_counts;
 }

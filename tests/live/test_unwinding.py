@@ -3,9 +3,10 @@
 
 import os
 import subprocess
+import time
 import unittest
 
-from livetest import LiveTestCase, skip_unless_root, skip_unless_tracepoints
+from livetest import LiveTestCase, Observer, skip_unless_root, skip_unless_tracepoints
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "stack_depth.c")
 GETPPID = "syscalls:sys_enter_getppid"
@@ -20,6 +21,37 @@ def __sample__(event):
         stacks[tuple(names[:5])] += 1
 def __exit__():
     print(json.dumps([[list(stack), nr] for stack, nr in stacks.items()]))
+"""
+
+LENGTHS = """
+import json
+lengths = []
+def __sample__(event):
+    lengths.append(len(event._callchain))
+def __exit__():
+    print(json.dumps(sorted(lengths)))
+"""
+
+# A call at the top, and one 600 calls of 32 bytes or more deeper, of which the top 8 KiB do not have all.
+DEEP = """
+#include <sys/syscall.h>
+#include <unistd.h>
+static volatile long sink;
+static __attribute__((noinline)) void down(int n)
+{
+	volatile char room[64] = { 0 };
+	if (n)
+		down(n - 1);
+	else
+		syscall(SYS_getppid);
+	sink += room[n & 7];
+}
+int main(void)
+{
+	syscall(SYS_getppid);
+	down(600);
+	return 0;
+}
 """
 
 
@@ -44,6 +76,38 @@ class TestUnwinding(LiveTestCase):
     def test_program_that_is_deleted(self):
         stacks = self.stacks("./stack_depth 200000 & sleep 0.01; rm stack_depth; wait")
         self.assertEqual([stack for stack, _ in stacks], [WANTED])
+
+    def test_a_stack_that_goes_on_above_what_is_copied_is_told(self):
+        source = self.write("deep.c", DEEP)
+        subprocess.run(["gcc", "-O1", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-o", "deep", source],
+                       cwd=self.folder, check=True)
+        run = self.run_command("python", "--call-graph=dwarf", "-e", GETPPID, self.write("script.py", LENGTHS), "--run",
+                               "./deep", cwd=self.folder)
+        [[short, long]] = run.json
+        self.assertLess(short, 20)
+        self.assertTrue(50 < long < 600, long)
+        self.assertIn("1 of 2 stacks lack their outermost frames: their callers lie above", run.stderr)
+
+    def test_a_program_that_runs_on_does_not_hold_up_the_end(self):
+        start = time.monotonic()
+        run = self.run_command("python", "--call-graph=dwarf", "--inherit", "-N", "100", "-e", GETPPID,
+                               self.write("script.py", STACKS), "--run", "./stack_depth", "1000000000", cwd=self.folder)
+        self.assertEqual(sum(nr for _, nr in run.json[0]), 100)
+        self.assertLess(time.monotonic() - start, 20)
+
+    def test_a_stop_acts_while_stacks_are_unwound(self):
+        load = subprocess.Popen([os.path.join(self.folder, "stack_depth"), "1000000000"])
+        self.addCleanup(load.wait)
+        self.addCleanup(load.kill)
+        observer = Observer(["python", "--call-graph=dwarf", "-m", "64M", "-p", str(load.pid), "-e", GETPPID,
+                             self.write("script.py", STACKS)])
+        self.addCleanup(observer.close)
+        time.sleep(2)
+        start = time.monotonic()
+        run = observer.stop()
+        self.assertLess(time.monotonic() - start, 4)
+        self.assertEqual(run.status, 0, run.stderr)
+        self.assertGreater(sum(nr for _, nr in run.json[0]), 0)
 
     @skip_unless_root
     def test_program_in_another_mount_namespace(self):

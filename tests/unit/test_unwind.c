@@ -163,6 +163,29 @@ TEST(unwind, a_stack_ends_where_its_bytes_end)
 	view_end(&view);
 }
 
+TEST(unwind, stacks_that_are_cut_are_counted)
+{
+	struct view view = view_of_self();
+	uint64_t regs[32], addresses[MAX_DEPTH] = {};
+	struct ps_user_state user = take(5, regs);
+	ps_unwind_user(view.symbolizer, getpid(), &user, addresses, MAX_DEPTH);
+	struct ps_unwind_counts counts = ps_symbolizer_unwind_counts(view.symbolizer);
+	ASSERT_EQ(counts.nr_stacks, 1);
+	ASSERT_EQ(counts.nr_above + counts.nr_deep + counts.nr_slow, 0);
+	ps_unwind_user(view.symbolizer, getpid(), &user, addresses, 4);
+	ASSERT_EQ(ps_symbolizer_unwind_counts(view.symbolizer).nr_deep, 1);
+	user.stack.size = 256;
+	ps_unwind_user(view.symbolizer, getpid(), &user, addresses, MAX_DEPTH);
+	ASSERT_EQ(ps_symbolizer_unwind_counts(view.symbolizer).nr_above, 0); // it ends there
+	user.is_cut = true;
+	ps_unwind_user(view.symbolizer, getpid(), &user, addresses, MAX_DEPTH);
+	counts = ps_symbolizer_unwind_counts(view.symbolizer);
+	ASSERT_EQ(counts.nr_above, 1);
+	ASSERT_EQ(counts.nr_deep, 1);
+	ASSERT_EQ(counts.nr_stacks, 4);
+	view_end(&view);
+}
+
 TEST(unwind, registers_that_are_not_enough_give_nothing)
 {
 	struct view view = view_of_self();

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+#include "report.h"
+
+#include <perfscope/log.h>
+
+static void report_foreign(const struct ps_foreign *foreign)
+{
+	if (foreign->nr_timed)
+		ps_log(PS_LOG_WARNING,
+		       "%llu samples came with the time of another program's event; theirs was "
+		       "worked out, to some microseconds",
+		       (unsigned long long)foreign->nr_timed);
+	if (foreign->nr_guessed)
+		ps_log(PS_LOG_WARNING,
+		       "%llu samples came with the time of another program's event; theirs is a "
+		       "guess where its clock is another (-a knows it better)",
+		       (unsigned long long)foreign->nr_guessed);
+}
+
+static void report_stacks(const struct ps_symbolizer *symbolizer)
+{
+	struct ps_unwind_counts counts = ps_symbolizer_unwind_counts(symbolizer);
+	const struct {
+		uint64_t nr;
+		const char *why;
+	} cuts[] = {
+		{ counts.nr_above, "their callers lie above the piece of the stack that the kernel "
+				   "copied" },
+		{ counts.nr_deep, "they have more addresses than are kept" },
+		{ counts.nr_slow, "to unwind them took too long" },
+	};
+	for (size_t i = 0; i < PS_ARRAY_SIZE(cuts); i++) {
+		if (cuts[i].nr)
+			ps_log(PS_LOG_WARNING,
+			       "%llu of %llu stacks lack their outermost frames: %s",
+			       (unsigned long long)cuts[i].nr, (unsigned long long)counts.nr_stacks,
+			       cuts[i].why);
+	}
+}
+
+void ps_report(const struct ps_session *session, const struct ps_merge *merge,
+	       const struct ps_dispatch *dispatch, const struct ps_symbolizer *symbolizer)
+{
+	struct ps_merge_counts records = ps_merge_counts(merge);
+	struct ps_dispatch_counts events = ps_dispatch_counts(dispatch);
+	ps_log(PS_LOG_INFO, "events taken: %llu", (unsigned long long)events.nr_events);
+	if (events.nr_lost > events.nr_left)
+		ps_log(PS_LOG_WARNING,
+		       "%llu events lost, %llu taken: a larger -m, a filter or a faster handler "
+		       "helps",
+		       (unsigned long long)(events.nr_lost - events.nr_left),
+		       (unsigned long long)events.nr_events);
+	if (records.nr_late)
+		ps_log(PS_LOG_WARNING, "%llu records came too late for their place in the order",
+		       (unsigned long long)records.nr_late);
+	report_foreign(&session->foreign);
+	if (symbolizer)
+		report_stacks(symbolizer);
+	if (records.nr_bad || records.nr_unknown)
+		ps_log(PS_LOG_WARNING, "%llu malformed records and %llu of no known event skipped",
+		       (unsigned long long)records.nr_bad, (unsigned long long)records.nr_unknown);
+}

@@ -91,9 +91,10 @@ struct ps_user_state {
 /** How many stacks were unwound, and how many of them not to their end, and why. */
 struct ps_unwind_counts {
 	uint64_t nr_stacks;
-	uint64_t nr_above; // the rest lies above the piece of the stack
-	uint64_t nr_deep;  // there was no more room for addresses
-	uint64_t nr_slow;  // it took too long
+	uint64_t nr_by_rules; // without libdw, which is slower
+	uint64_t nr_above;    // the rest lies above the piece of the stack
+	uint64_t nr_deep;     // there was no more room for addresses
+	uint64_t nr_slow;     // it took too long
 };
 
 /**

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "cfi_rules.h"
 #include "elf_open.h"
 #include "symbolizer.h"
 #include "user_regs.h"
@@ -12,6 +13,7 @@
 // Address spaces whose modules are kept open at a time.
 #define MAX_SPACES 16
 #define MAX_MODULES 256
+#define FRAME_POINTER 6 // of x86-64; there are no rules for others
 #define PAGE_MASK (~UINT64_C(4095))
 
 /** The modules of an address space, as far as stacks went through them. */
@@ -26,10 +28,11 @@ struct space {
 struct unwinder {
 	struct space spaces[MAX_SPACES];
 	uint32_t clock;
+	struct cfi_rules *rules;
 	Elf *machine; // of this machine, for stacks that begin outside of any file
 	// The stack that is being unwound.
 	struct ps_maps *maps;
-	struct space *space;
+	struct space *space; // NULL: not needed yet, or libdw gives none
 	pid_t pid;
 	struct user_regs regs;
 	struct ps_bytes stack;
@@ -171,6 +174,11 @@ static const Dwfl_Callbacks callbacks = {
 	.section_address = dwfl_offline_section_address,
 };
 
+static bool is_too_slow(const struct unwinder *unwinder)
+{
+	return ps_monotonic_ns() - unwinder->start_ns > PS_UNWIND_LIMIT_NS;
+}
+
 static int take_frame(Dwfl_Frame *frame, void *unwinder_)
 {
 	struct unwinder *unwinder = unwinder_;
@@ -179,7 +187,7 @@ static int take_frame(Dwfl_Frame *frame, void *unwinder_)
 	if (!dwfl_frame_pc(frame, &pc, &is_activation) || !pc)
 		return DWARF_CB_ABORT;
 	unwinder->addresses[unwinder->nr++] = pc;
-	unwinder->is_slow = ps_monotonic_ns() - unwinder->start_ns > PS_UNWIND_LIMIT_NS;
+	unwinder->is_slow = is_too_slow(unwinder);
 	if (unwinder->nr == unwinder->max || unwinder->is_slow)
 		return DWARF_CB_ABORT;
 	report(unwinder, is_activation ? pc : pc - 1);
@@ -225,13 +233,105 @@ static struct space *get_space(struct unwinder *unwinder, uint64_t generation)
 	return NULL;
 }
 
+/* By rules. */
+
+/** The space of the stack at hand; NULL: there is none. */
+static struct space *need_space(struct unwinder *unwinder)
+{
+	if (unwinder->space)
+		return unwinder->space;
+	uint64_t generation = ps_maps_generation(unwinder->maps, unwinder->pid);
+	unwinder->space = generation ? get_space(unwinder, generation) : NULL;
+	return unwinder->space;
+}
+
+/** The rule of @address; NULL: it is not in a file. */
+static const struct cfi_rule *get_rule(struct unwinder *unwinder, uint64_t address)
+{
+	const struct ps_map *map = ps_maps_find(unwinder->maps, unwinder->pid, address);
+	if (!map)
+		return NULL;
+	struct cfi_rule *rule =
+		cfi_rules_find(unwinder->rules, map->file->id, address - map->start + map->offset);
+	if (PS_LIKELY(rule->kind != CFI_UNKNOWN))
+		return rule;
+	if (!need_space(unwinder))
+		return NULL;
+	report(unwinder, address);
+	Dwarf_Addr bias = 0;
+	Dwfl_Module *module = dwfl_addrmodule(unwinder->space->dwfl, address);
+	Dwarf_CFI *cfi = module ? dwfl_module_eh_cfi(module, &bias) : NULL;
+	cfi_rule_make(rule, cfi, address - bias);
+	return rule;
+}
+
+/** What of a thread's state the rules need. */
+struct frame {
+	uint64_t pc, sp, fp;
+	bool has_fp;
+};
+
+/** Go over to the caller by @rule. False: this is as far as the stack can be read. *@ret_is_odd: ask libdw. */
+static bool step_out(struct unwinder *unwinder, const struct cfi_rule *rule, struct frame *frame,
+		     bool *ret_is_odd)
+{
+	uint64_t base = rule->is_from_frame_pointer ? frame->fp : frame->sp;
+	uint64_t cfa = base + rule->cfa;
+	*ret_is_odd = (rule->is_from_frame_pointer && !frame->has_fp) || cfa <= frame->sp;
+	if (*ret_is_odd)
+		return false;
+	if (!read_memory(NULL, cfa + rule->return_address, &frame->pc, unwinder) || !frame->pc)
+		return false;
+	frame->sp = cfa;
+	if (rule->is_frame_pointer_saved)
+		frame->has_fp = read_memory(NULL, cfa + rule->frame_pointer, &frame->fp, unwinder);
+	else if (rule->is_frame_pointer_lost)
+		frame->has_fp = false;
+	return true;
+}
+
+/** Unwind by the rules of all addresses alone. False: one of them needs libdw, and nothing is kept. */
+static bool unwind_by_rules(struct unwinder *unwinder)
+{
+	const struct user_regs *regs = &unwinder->regs;
+	struct frame frame = { regs->pc, regs->sp, regs->values[FRAME_POINTER],
+			       regs->known >> FRAME_POINTER & 1 };
+	bool is_odd = false, has_caller = true;
+	while (has_caller && unwinder->nr < unwinder->max && !unwinder->is_slow) {
+		const struct cfi_rule *rule = get_rule(unwinder, frame.pc - (unwinder->nr > 0));
+		if (!rule || rule->kind == CFI_COMPLEX)
+			return false;
+		unwinder->addresses[unwinder->nr++] = frame.pc;
+		unwinder->is_slow = is_too_slow(unwinder);
+		has_caller = rule->kind == CFI_SIMPLE && step_out(unwinder, rule, &frame, &is_odd);
+		if (is_odd)
+			return false;
+	}
+	return true;
+}
+
+static void unwind_by_libdw(struct unwinder *unwinder)
+{
+	unwinder->nr = 0;
+	unwinder->is_above = false;
+	if (!need_space(unwinder))
+		return;
+	report(unwinder, unwinder->regs.pc);
+	dwfl_getthread_frames(unwinder->space->dwfl, 1, take_frame, unwinder);
+}
+
 /* The whole. */
 
 static struct unwinder *unwinder_create(struct ps_maps *maps)
 {
 	struct unwinder *unwinder = calloc(1, sizeof(*unwinder));
-	if (!unwinder)
+	struct cfi_rules *rules = cfi_rules_create();
+	if (!unwinder || !rules) {
+		free(unwinder);
+		cfi_rules_destroy(rules);
 		return NULL;
+	}
+	unwinder->rules = rules;
 	unwinder->maps = maps;
 	// Any file of this machine's will do; this one is in each process.
 	char *image = (char *)getauxval(AT_SYSINFO_EHDR);
@@ -249,6 +349,7 @@ void unwinder_destroy(struct unwinder *unwinder)
 	for (uint32_t i = 0; i < MAX_SPACES; i++)
 		space_deinit(&unwinder->spaces[i]);
 	elf_end(unwinder->machine);
+	cfi_rules_destroy(unwinder->rules);
 	free(unwinder);
 }
 
@@ -279,12 +380,11 @@ size_t ps_unwind_user(struct ps_symbolizer *symbolizer, pid_t pid,
 	unwinder->is_above = unwinder->is_slow = false;
 	// First, since it may look the process up.
 	bool is_mapped = ps_maps_find(symbolizer->maps, pid, unwinder->regs.pc);
-	uint64_t generation = ps_maps_generation(symbolizer->maps, pid);
-	unwinder->space = generation ? get_space(unwinder, generation) : NULL;
-	if (unwinder->space && is_mapped) {
-		report(unwinder, unwinder->regs.pc);
-		dwfl_getthread_frames(unwinder->space->dwfl, 1, take_frame, unwinder);
-	}
+	unwinder->space = NULL;
+	bool is_by_rules = is_mapped && unwind_by_rules(unwinder);
+	if (is_mapped && !is_by_rules)
+		unwind_by_libdw(unwinder);
+	symbolizer->unwind_counts.nr_by_rules += is_by_rules;
 	if (!unwinder->nr)
 		ret[unwinder->nr++] = unwinder->regs.pc;
 	count(&symbolizer->unwind_counts, unwinder, state);

@@ -16,6 +16,7 @@ static ucontext_t context;
 static uint8_t stack[16384];
 static ssize_t stack_size;
 static volatile int sink;
+static volatile int room_size = 7; // not known to the compiler
 
 /** Take registers and stack, here, and the stack as it must be: where each caller goes on. */
 __attribute__((noinline, optimize("no-omit-frame-pointer"))) static void take_state(void)
@@ -46,7 +47,7 @@ __attribute__((noinline, noclone)) static int level_2(int n)
 
 __attribute__((noinline, noclone)) static int level_3(int n)
 {
-	sink += n > 0 ? level_3(n - 1) : level_2(7); // written behind the call: no loop
+	sink += n > 0 ? level_3(n - 1) : level_2(room_size); // written behind the call: no loop
 	return sink;
 }
 
@@ -171,6 +172,7 @@ TEST(unwind, stacks_that_are_cut_are_counted)
 	ps_unwind_user(view.symbolizer, getpid(), &user, addresses, MAX_DEPTH);
 	struct ps_unwind_counts counts = ps_symbolizer_unwind_counts(view.symbolizer);
 	ASSERT_EQ(counts.nr_stacks, 1);
+	ASSERT_EQ(counts.nr_by_rules, 1);
 	ASSERT_EQ(counts.nr_above + counts.nr_deep + counts.nr_slow, 0);
 	ps_unwind_user(view.symbolizer, getpid(), &user, addresses, 4);
 	ASSERT_EQ(ps_symbolizer_unwind_counts(view.symbolizer).nr_deep, 1);

@@ -120,7 +120,7 @@ static void check(const char *path)
 		check_frames(frames, ps_symbolize(symbolizer, NOBODY, START + at, at & 2, frames,
 						  PS_SYMBOL_MAX_INLINED));
 		uint64_t regs[] = { 0x1000, START + at }, addresses[8];
-		struct ps_user_state user = { regs, 0x180, { stack, sizeof(stack) } };
+		struct ps_user_state user = { regs, 0x180, { stack, sizeof(stack) }, at & 1 };
 		ps_unwind_user(symbolizer, NOBODY, &user, addresses, 8);
 	}
 	ps_symbolizer_destroy(symbolizer);

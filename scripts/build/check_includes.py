@@ -15,7 +15,7 @@ ROOMS = {
     "stream": ["base", "decode", "event", "task"],
     "recording": ["base", "decode", "event", "task", "stream"],
     "symbol": ["base", "decode", "event", "task", "stream"],
-    "count": ["base", "decode", "event", "task", "stream"],
+    "count": ["base"],
 }
 LEFT_OF_PYTHON = list(ROOMS)
 ROOMS["python"] = LEFT_OF_PYTHON
@@ -30,7 +30,7 @@ HEADERS = {
     "task": "tasks",
     "stream": "clock cpu_watch losses merge record ring session target",
     "symbol": "lookup maps symbol",
-    "count": "region",
+    "count": "counter region region_table regions",
     "python": "docstrings python python_types",
     "script": "binding child dispatch policy run_totals script",
     "cli": "cli deadline doctor hotplug list loop options output run signals summary user workload",
@@ -42,7 +42,7 @@ LIBRARIES = [
     ("libtraceevent", r"#\s*include\s*<(traceevent/|event-parse\.h|event-utils\.h|trace-seq\.h)",
      r"src/event/format[^/]*\.[ch]"),
     ("libpfm4", r"#\s*include\s*<perfmon/", r"src/event/pmu[^/]*\.[ch]"),
-    ("libperf", r"#\s*include\s*<(perf|internal)/", r"src/stream/session[^/]*\.[ch]|src/count/.*"),
+    ("libperf", r"#\s*include\s*<(perf|internal)/", r"src/stream/session[^/]*\.[ch]"),
     ("libdw and libelf", r"#\s*include\s*<(elfutils/|gelf\.h|libelf\.h|dwarf\.h)", r"src/symbol/.*|src/event/probe[^/]*\.[ch]"),
     ("libiberty", r"#\s*include\s*<(libiberty/|demangle\.h)", r"src/symbol/demangle\.c"),
     ("zstd", r"#\s*include\s*<zstd", r"src/recording/.*"),

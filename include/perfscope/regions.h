@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+/**
+ * Regions of this process: names, and for each thread what it has open and what the table shall add up.
+ *
+ * A region adds up what its thread's counters counted from the outermost enter to the last leave of its name. Each
+ * thread opens its counters when it first enters a region, and closes them when it ends.
+ */
+#ifndef PERFSCOPE_REGIONS_H
+#define PERFSCOPE_REGIONS_H
+
+#include <perfscope/region_table.h>
+
+/** A name. It lives as long as the process. */
+struct ps_region;
+
+/** The one region of @name, made where it is new. Errors: empty, reserved ("run"), too long. */
+struct ps_error *ps_region_find(const char *name, struct ps_region **ret);
+const char *ps_region_name(const struct ps_region *region);
+
+/**
+ * Count @counters for the regions of this process from now on, in a table of its own; sums start at zero.
+ *
+ * The calling thread's counters are opened here, so that what is refused is told by this error (PS_GROUP_STRICT; else
+ * where nothing is left), and the cost of an empty pass is measured (ps_regions_overhead). In a program
+ * that perfscope observes, its events come first and these are added; perfscope's table gets its own alone.
+ */
+struct ps_error *ps_regions_configure(const struct ps_counter *counters, size_t nr,
+				      unsigned int group_flags);
+
+/** Write to @table from now on, which is kept by the caller for as long as the process lives. */
+struct ps_error *ps_regions_attach(struct ps_region_table *table);
+
+/** Write to the table that the environment names (PS_REGION_TABLE_VARIABLE); false: it names none that can be opened. */
+bool ps_regions_attach_environment(void);
+
+/** Whether someone looks: without, enter and leave do nothing. */
+bool ps_regions_are_active(void);
+
+/** A pass begins, in the calling thread. Allocates only when the thread enters this region for the first time. */
+void ps_region_enter(struct ps_region *region);
+
+/** A pass ends: calls + 1. One that has no begin in this thread counts as incomplete. */
+void ps_region_leave(struct ps_region *region);
+
+/** The pass goes on elsewhere or later, a suspended coroutine's: nothing is counted until it is resumed. */
+void ps_region_pause(struct ps_region *region);
+void ps_region_resume(struct ps_region *region);
+
+/** A pass will not end: it counts as incomplete, and what it counted is left out. */
+void ps_region_abandon(struct ps_region *region);
+
+/** The counters whose sums ps_regions_read returns, in their order. */
+const struct ps_counter *ps_regions_counters(size_t *ret_nr);
+/** Why counter @index has no value; NULL: it has. */
+const char *ps_regions_reason(size_t index);
+/** The sums of this process's regions, as ps_region_table_read. */
+struct ps_error *ps_regions_read(bool by_thread, struct ps_region_total **ret, size_t *ret_nr);
+struct ps_error *ps_regions_reset(void);
+
+/** What an empty pass counts by itself, per counter, and its time: the median of many, measured by configure. */
+void ps_regions_overhead(struct ps_region_sums *ret);
+
+#endif

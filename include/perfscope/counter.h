@@ -34,18 +34,19 @@ struct ps_counter {
 };
 
 /** A name that regions know without the rest of perfscope, and what it stands for. */
-struct ps_counter_name {
+struct ps_known_counter {
 	const char *name;
 	uint32_t type;
 	uint64_t config;
 };
 
 /** The table of them, ended by a NULL name, in the order that users see. */
-extern const struct ps_counter_name ps_counter_names[];
+extern const struct ps_known_counter ps_counter_names[];
 
 /**
  * Turn "Cycles, page-faults,cycles" into counters: case and blanks do not matter, doubles are left out.
  *
+ * "branch-instructions", "cpu-cycles", "cs" and "faults" stand for what perf calls so. The sides are all left in.
  * Errors (PS_ERROR_USAGE): an unknown name, with the nearest ones; none; more than PS_MAX_COUNTERS.
  */
 struct ps_error *ps_counters_parse(const char *text, struct ps_counter counters[PS_MAX_COUNTERS],
@@ -76,14 +77,23 @@ struct ps_counter_group;
  * A counter that is refused has no value and a reason (ps_counter_group_reason); with PS_GROUP_STRICT, and where none is
  * left, it is an error. Counters that do not fit in one group of the PMU are split over several; then no one
  * moment is theirs, and ps_counter_group_nr_parts says how many there are. context-switches and cpu-migrations happen in the
- * kernel: without the kernel they would always read 0, so they are opened with it, or refused.
+ * kernel: without the kernel they would always read 0, so they are opened with it, or refused. Of the clocks
+ * the kernel is never left out, whoever asks: a user without privilege may have them as they are.
  */
 struct ps_error *ps_counter_group_open(const struct ps_counter *counters, size_t nr,
 				       unsigned int flags, struct ps_counter_group **ret);
 void ps_counter_group_close(struct ps_counter_group *group);
 
-/** Read all into @ret, of the number given to open. False: not one could be read. Allocates nothing, takes no lock. */
+/**
+ * Read all into @ret, of the number given to open. False: not one could be read. Allocates nothing, takes no lock.
+ *
+ * What is refused or could not be read is 0 in all three. A counter that wanted to count and never ran (enabled_ns
+ * without running_ns) has no value either.
+ */
 bool ps_counter_group_read(struct ps_counter_group *group, struct ps_reading *ret);
+
+/** The same, telling which: the bits of counters that could not be read. */
+uint32_t ps_counter_group_read_bits(struct ps_counter_group *group, struct ps_reading *ret);
 
 /** Why counter @index has no value, in words; NULL: it has. Stays the group's. */
 const char *ps_counter_group_reason(const struct ps_counter_group *group, size_t index);
@@ -94,7 +104,7 @@ int ps_counter_group_fd(const struct ps_counter_group *group, size_t index);
 /** Into how many groups of the kernel the counters are split. */
 size_t ps_counter_group_nr_parts(const struct ps_counter_group *group);
 
-/** Whether reads need no system call: every counter is on the hardware, and the kernel allows it (rdpmc, PMCCNTR). */
+/** Whether the last look needed no system call: every counter is on the hardware, and the kernel allows it (rdpmc, PMCCNTR). */
 bool ps_counter_group_is_direct(const struct ps_counter_group *group);
 
 PS_DEFINE_CLEANUP(struct ps_counter_group *, ps_counter_group, ps_counter_group_close)

@@ -15,18 +15,19 @@
 /** Environment variable with the path of the table that a program's regions shall write to. */
 #define PS_REGION_TABLE_VARIABLE "PERFSCOPE_REGIONS"
 
-#define PS_REGION_NAME_SIZE                                                                        \
-	64 // with the NUL; longer names are an error where they can be told, else cut
+// With the NUL; longer names are an error where that can be told, else cut.
+#define PS_REGION_NAME_SIZE 64
+#define PS_REGION_TABLE_SLOTS 8192
 
 /** What a slot adds up. */
 struct ps_region_sums {
 	uint64_t calls;
-	uint64_t
-		incomplete; // an end without a begin; a begin whose thread ended, or whose records were lost
+	// An end without a begin; a begin whose thread ended, or whose records were lost.
+	uint64_t incomplete;
 	uint64_t elapsed_ns; // CLOCK_MONOTONIC
-	struct ps_reading counted[PS_MAX_COUNTERS];
-	uint32_t
-		invalid; // bit of each counter that could not be read in some pass: its sum would be too small
+	// The bit of each counter that could not be read in some pass: its sum would be too small.
+	uint32_t invalid;
+	struct ps_reading counted[PS_MAX_COUNTERS]; // of the table's counters; the rest is 0
 };
 
 /** One thread's sums of one name. Written by that thread alone. */
@@ -42,11 +43,18 @@ struct ps_error *ps_region_table_create(const char *path, const struct ps_counte
 					size_t nr_counters, unsigned int group_flags,
 					struct ps_region_table **ret);
 
-/** Map the table that another process made. Errors: no such file, not such a table, another version. */
+/**
+ * Map the table that another process made. Errors: no such file, not such a table, another version.
+ *
+ * Slots that this process wrote before it became another program (exec) are released, with what they had open incomplete.
+ */
 struct ps_error *ps_region_table_open(const char *path, struct ps_region_table **ret);
 
 /** Unmap; the file is removed by who created it, not by a child of it. Takes NULL. */
 void ps_region_table_destroy(struct ps_region_table *table);
+
+/** In the child of a fork: no slot is the child's. What its table of memory held stays with the parent alone. */
+void ps_region_table_forked(struct ps_region_table *table);
 
 const struct ps_counter *ps_region_table_counters(const struct ps_region_table *table,
 						  size_t *ret_nr);
@@ -59,7 +67,7 @@ const char *ps_region_table_reason(const struct ps_region_table *table, size_t i
 
 /** A slot for the calling thread and @name. NULL: the table is full, which the table counts (ps_region_table_nr_missed). */
 struct ps_region_slot *ps_region_table_claim(struct ps_region_table *table, const char *name);
-/** The thread ends, or does not use the slot any more. */
+/** The thread ends, or does not use the slot any more. What is still open may end in another thread. */
 void ps_region_slot_release(struct ps_region_slot *slot);
 
 /** Begin a change: the copy to write, which holds the sums so far. Then ps_region_slot_publish. */
@@ -67,6 +75,8 @@ struct ps_region_sums *ps_region_slot_edit(struct ps_region_slot *slot);
 void ps_region_slot_publish(struct ps_region_slot *slot);
 /** Tell readers that a pass is open (@delta 1) or no longer (-1): one that never ends is incomplete. */
 void ps_region_slot_open(struct ps_region_slot *slot, int delta);
+/** Publish, and @delta as above, in one step: no reader sees one without the other. */
+void ps_region_slot_publish_open(struct ps_region_slot *slot, int delta);
 
 uint64_t ps_region_table_nr_missed(const struct ps_region_table *table);
 
@@ -79,7 +89,8 @@ struct ps_region_total {
 
 /**
  * Add up and free the slots of threads that have ended. For the table's owner, now and then: it keeps the table from
- * filling up. Of a process that was killed, slots are noticed by its pid; the passes it had open become incomplete.
+ * filling up (a table of memory is swept by itself, when it fills). Of a process that was killed, slots are noticed
+ * by its pid, in the owner's pid namespace; the passes it had open become incomplete.
  */
 void ps_region_table_sweep(struct ps_region_table *table);
 
@@ -87,7 +98,7 @@ void ps_region_table_sweep(struct ps_region_table *table);
  * The sums so far, one entry a name, or with @by_thread one a name and thread, in the order in which names came up.
  *
  * @at_end: what is open now will never end, and is incomplete. The caller frees *@ret. Threads that ended and
- * were swept are one entry with tid 0.
+ * were swept are one entry with tid 0. A counter that was enabled and never ran is invalid.
  */
 struct ps_error *ps_region_table_read(struct ps_region_table *table, bool by_thread, bool at_end,
 				      struct ps_region_total **ret, size_t *ret_nr);

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+#include "table.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#define HEAD_SIZE ((sizeof(struct table_head) + 4095) / 4096 * 4096)
+#define TABLE_SIZE (HEAD_SIZE + PS_REGION_TABLE_SLOTS * sizeof(struct ps_region_slot))
+
+/** The number of this process's pid namespace; 0: not to be had. */
+static uint32_t read_pid_namespace(void)
+{
+	struct stat status;
+	return stat("/proc/self/ns/pid", &status) ? 0 : status.st_ino;
+}
+
+/** A number that each exec draws anew, and that processes of one program share only after fork. */
+static uint64_t read_exec_id(void)
+{
+	uint64_t id = 0;
+	const void *random = (const void *)getauxval(AT_RANDOM);
+	if (random)
+		memcpy(&id, random, sizeof(id));
+	return id;
+}
+
+static struct ps_region_table *table_new(const char *path)
+{
+	struct ps_region_table *table = calloc(1, sizeof(*table));
+	if (!table)
+		return NULL;
+	pthread_mutex_init(&table->lock, NULL);
+	table->pid = getpid();
+	table->pid_namespace = read_pid_namespace();
+	table->exec_id = read_exec_id();
+	table->soft_limit = 256;
+	if (path && !(table->path = strdup(path))) {
+		ps_region_table_destroy(table);
+		return NULL;
+	}
+	return table;
+}
+
+/** Map @fd, or memory where it is -1. */
+static struct ps_error *table_map(struct ps_region_table *table, int fd)
+{
+	int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
+	void *address = mmap(NULL, TABLE_SIZE, PROT_READ | PROT_WRITE, flags, fd, 0);
+	if (address == MAP_FAILED)
+		return ps_error_os(errno, "map the table of regions");
+	table->size = TABLE_SIZE;
+	table->head = address;
+	table->slots = (struct ps_region_slot *)((char *)address + HEAD_SIZE);
+	return NULL;
+}
+
+/** A file whose bytes are all there: a write to a hole of a full file system would kill the program. */
+static struct ps_error *make_file(const char *path, int *ret)
+{
+	_cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return ps_error_os(errno, "make the table of regions %s", path);
+	bool is_made = !fallocate(fd, 0, 0, TABLE_SIZE);
+	if (!is_made && (errno == EOPNOTSUPP || errno == ENOSYS))
+		is_made = !ftruncate(fd, TABLE_SIZE);
+	if (!is_made) {
+		struct ps_error *error = ps_error_os(errno, "make the table of regions %s", path);
+		unlink(path);
+		return error;
+	}
+	*ret = fd;
+	fd = -1;
+	return NULL;
+}
+
+static void fill_head(struct table_head *head, const struct ps_counter *counters, size_t nr,
+		      unsigned int group_flags)
+{
+	head->head_size = sizeof(*head);
+	head->slot_size = sizeof(struct ps_region_slot);
+	head->nr_slots = PS_REGION_TABLE_SLOTS;
+	head->nr_counters = nr;
+	head->group_flags = group_flags;
+	memcpy(head->counters, counters, nr * sizeof(*counters));
+	head->magic = TABLE_MAGIC;
+}
+
+struct ps_error *ps_region_table_create(const char *path, const struct ps_counter *counters,
+					size_t nr_counters, unsigned int group_flags,
+					struct ps_region_table **ret)
+{
+	if (nr_counters > PS_MAX_COUNTERS)
+		return ps_error_format(PS_ERROR_USAGE, "more than %d counters", PS_MAX_COUNTERS);
+	_cleanup_region_table_ struct ps_region_table *table = table_new(path);
+	if (!table)
+		return &ps_enomem;
+	_cleanup_close_ int fd = -1;
+	struct ps_error *error = path ? make_file(path, &fd) : NULL;
+	if (error)
+		return error;
+	table->creator = table->pid;
+	error = table_map(table, fd);
+	if (error)
+		return error;
+	fill_head(table->head, counters, nr_counters, group_flags);
+	*ret = take_ptr(table);
+	return NULL;
+}
+
+static bool is_our_layout(const struct table_head *head)
+{
+	return head->magic == TABLE_MAGIC && head->head_size == sizeof(*head) &&
+	       head->slot_size == sizeof(struct ps_region_slot) &&
+	       head->nr_slots == PS_REGION_TABLE_SLOTS && head->nr_counters <= PS_MAX_COUNTERS;
+}
+
+/** Release what this process wrote as the program that it was before exec. */
+static void release_former(struct ps_region_table *table)
+{
+	uint32_t nr = atomic_load(&table->head->nr_touched);
+	for (uint32_t i = 0; i < nr && i < PS_REGION_TABLE_SLOTS; i++) {
+		struct ps_region_slot *slot = &table->slots[i];
+		uint64_t owner = atomic_load(&slot->owner);
+		if (!owner || owner & OWNER_IS_GONE || owner_pid(owner) != table->pid ||
+		    !atomic_load(&slot->is_ready) || slot->exec_id == table->exec_id ||
+		    slot->pid_namespace != table->pid_namespace)
+			continue;
+		int open = state_open(atomic_load(&slot->state));
+		ps_region_slot_edit(slot)->incomplete += open > 0 ? open : 0;
+		ps_region_slot_publish_open(slot, -open);
+		ps_region_slot_release(slot);
+	}
+}
+
+struct ps_error *ps_region_table_open(const char *path, struct ps_region_table **ret)
+{
+	_cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return ps_error_os(errno, "open the table of regions %s", path);
+	_cleanup_region_table_ struct ps_region_table *table = table_new(path);
+	if (!table)
+		return &ps_enomem;
+	struct stat status;
+	if (fstat(fd, &status) || !S_ISREG(status.st_mode) || status.st_size != (off_t)TABLE_SIZE)
+		return ps_error_format(PS_ERROR_BAD_DATA,
+				       "%s: not a table of regions of this version", path);
+	struct ps_error *error = table_map(table, fd);
+	if (error)
+		return error;
+	if (!is_our_layout(table->head))
+		return ps_error_format(PS_ERROR_BAD_DATA,
+				       "%s: not a table of regions of this version", path);
+	release_former(table);
+	*ret = take_ptr(table);
+	return NULL;
+}
+
+void ps_region_table_destroy(struct ps_region_table *table)
+{
+	if (!table)
+		return;
+	if (table->path && table->creator && table->creator == getpid() && table->head)
+		unlink(table->path);
+	if (table->head)
+		munmap(table->head, table->size);
+	for (size_t i = 0; table->bases && i < PS_REGION_TABLE_SLOTS; i++)
+		free(table->bases[i]);
+	free(table->bases);
+	free(table->past);
+	free(table->path);
+	pthread_mutex_destroy(&table->lock);
+	free(table);
+}
+
+void ps_region_table_forked(struct ps_region_table *table)
+{
+	// Another thread of the parent may have held the lock and been at work on what it guards: leave that alone.
+	pthread_mutex_init(&table->lock, NULL);
+	table->past = NULL;
+	table->nr_past = 0;
+	table->bases = NULL;
+	table->soft_limit = 256;
+	table->pid = getpid();
+	if (table->path)
+		return;
+	table->creator = table->pid;
+	madvise(table->slots, table->size - HEAD_SIZE, MADV_DONTNEED); // which makes it zeros
+	atomic_store(&table->head->next, 0);
+	atomic_store(&table->head->nr_touched, 0);
+	atomic_store(&table->head->nr_missed, 0);
+}
+
+const struct ps_counter *ps_region_table_counters(const struct ps_region_table *table,
+						  size_t *ret_nr)
+{
+	*ret_nr = table->head->nr_counters;
+	return table->head->counters;
+}
+
+unsigned int ps_region_table_group_flags(const struct ps_region_table *table)
+{
+	return table->head->group_flags;
+}
+
+void ps_region_table_refuse(struct ps_region_table *table, size_t index, const char *reason)
+{
+	struct table_reason *kept = &table->head->reasons[index];
+	uint32_t state = REASON_NONE;
+	if (!atomic_compare_exchange_strong(&kept->state, &state, REASON_BEING_WRITTEN))
+		return;
+	snprintf(kept->text, sizeof(kept->text), "%s", reason);
+	atomic_store(&kept->state, REASON_READY);
+}
+
+const char *ps_region_table_reason(const struct ps_region_table *table, size_t index)
+{
+	const struct table_reason *kept = &table->head->reasons[index];
+	return atomic_load(&kept->state) == REASON_READY ? kept->text : NULL;
+}
+
+uint64_t ps_region_table_nr_missed(const struct ps_region_table *table)
+{
+	return atomic_load(&table->head->nr_missed);
+}

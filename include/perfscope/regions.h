@@ -13,6 +13,9 @@
 /** A name. It lives as long as the process. */
 struct ps_region;
 
+/** The region of @name for the calling thread, quickest for a @name at the same address as before; longer names are cut. */
+struct ps_error *ps_region_find_quickly(const char *name, struct ps_region **ret);
+
 /** The one region of @name, made where it is new. Errors: empty, reserved ("run"), too long. */
 struct ps_error *ps_region_find(const char *name, struct ps_region **ret);
 const char *ps_region_name(const struct ps_region *region);
@@ -42,14 +45,18 @@ void ps_region_enter(struct ps_region *region);
 /** A pass ends: calls + 1. One that has no begin in this thread counts as incomplete. */
 void ps_region_leave(struct ps_region *region);
 
-/** The pass goes on elsewhere or later, a suspended coroutine's: nothing is counted until it is resumed. */
+/**
+ * The pass goes on later, or in another thread, a suspended coroutine's: nothing is counted until it is resumed.
+ *
+ * It may never be resumed, and is incomplete then.
+ */
 void ps_region_pause(struct ps_region *region);
 void ps_region_resume(struct ps_region *region);
 
-/** A pass will not end: it counts as incomplete, and what it counted is left out. */
+/** A pass will not end: it counts as incomplete, and what it counted is left out. A paused one is resumed first. */
 void ps_region_abandon(struct ps_region *region);
 
-/** The counters whose sums ps_regions_read returns, in their order. */
+/** The counters whose sums ps_regions_read returns, in their order; they stay until the next configure. */
 const struct ps_counter *ps_regions_counters(size_t *ret_nr);
 /** Why counter @index has no value; NULL: it has. */
 const char *ps_regions_reason(size_t index);
@@ -57,7 +64,7 @@ const char *ps_regions_reason(size_t index);
 struct ps_error *ps_regions_read(bool by_thread, struct ps_region_total **ret, size_t *ret_nr);
 struct ps_error *ps_regions_reset(void);
 
-/** What an empty pass counts by itself, per counter, and its time: the median of many, measured by configure. */
+/** What an empty pass counts by itself, per counter, and its time: the median of many, measured by configure. calls: of how many. */
 void ps_regions_overhead(struct ps_region_sums *ret);
 
 #endif

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+#include <perfscope/region.h>
+
+#include <perfscope/regions.h>
+#include <string.h>
+
+#define EXPORTED __attribute__((visibility("default")))
+
+static __thread char last_error[256];
+
+/** Keep the message of @error, which is taken over; -1, or 0 where it is NULL. */
+static int keep_error(struct ps_error *error)
+{
+	if (!error)
+		return 0;
+	snprintf(last_error, sizeof(last_error), "%s", error->message);
+	ps_error_destroy(error);
+	return -1;
+}
+
+/** Before main and before the constructors of C++, which may have regions. */
+__attribute__((constructor(101))) static void attach(void)
+{
+	ps_regions_attach_environment();
+}
+
+EXPORTED void perfscope_region_begin_active(const char *name)
+{
+	struct ps_region *region;
+	if (!keep_error(ps_region_find_quickly(name, &region)))
+		ps_region_enter(region);
+}
+
+EXPORTED void perfscope_region_end_active(const char *name)
+{
+	struct ps_region *region;
+	if (!keep_error(ps_region_find_quickly(name, &region)))
+		ps_region_leave(region);
+}
+
+EXPORTED int perfscope_region_configure(const char *events, unsigned int flags)
+{
+	struct ps_counter counters[PS_MAX_COUNTERS];
+	size_t nr;
+	struct ps_error *error = ps_counters_parse(events, counters, &nr);
+	if (error)
+		return keep_error(error);
+	for (size_t i = 0; flags & PERFSCOPE_REGION_USER_ONLY && i < nr; i++)
+		counters[i].exclude = PS_EXCLUDE_KERNEL | PS_EXCLUDE_HV;
+	unsigned int group_flags = flags & PERFSCOPE_REGION_STRICT ? PS_GROUP_STRICT : 0;
+	group_flags |= flags & PERFSCOPE_REGION_INHERIT ? PS_GROUP_INHERIT : 0;
+	return keep_error(ps_regions_configure(counters, nr, group_flags));
+}
+
+EXPORTED const char *perfscope_region_error(void)
+{
+	return last_error;
+}
+
+static struct perfscope_region_value make_value(const struct ps_region_sums *sums, size_t index,
+						const char *name)
+{
+	const struct ps_reading *counted = &sums->counted[index];
+	struct perfscope_region_value value = { .name = name, .coverage = 1 };
+	if (sums->invalid >> index & 1) {
+		value.coverage = 0;
+		return value;
+	}
+	value.is_valid = 1;
+	value.value = counted->value;
+	value.scaled = counted->value;
+	if (counted->running_ns < counted->enabled_ns) {
+		value.coverage = (double)counted->running_ns / counted->enabled_ns;
+		value.scaled /= value.coverage;
+	}
+	return value;
+}
+
+static struct perfscope_region_totals make_totals(const struct ps_region_sums *sums)
+{
+	struct perfscope_region_totals totals = {
+		.calls = sums->calls,
+		.incomplete = sums->incomplete,
+		.seconds = sums->elapsed_ns / 1e9,
+	};
+	const struct ps_counter *counters = ps_regions_counters(&totals.nr_values);
+	for (size_t i = 0; i < totals.nr_values; i++)
+		totals.values[i] = make_value(sums, i, counters[i].name);
+	return totals;
+}
+
+EXPORTED int perfscope_region_totals(const char *name, struct perfscope_region_totals *ret)
+{
+	_cleanup_free_ struct ps_region_total *totals = NULL;
+	size_t nr;
+	struct ps_error *error = ps_regions_read(false, &totals, &nr);
+	for (size_t i = 0; !error && i < nr; i++) {
+		if (strncmp(totals[i].name, name, PS_REGION_NAME_SIZE - 1))
+			continue;
+		*ret = make_totals(&totals[i].sums);
+		return 0;
+	}
+	return keep_error(
+		error ? error
+		      : ps_error_format(PS_ERROR_NOT_FOUND, "no region '%s' was passed", name));
+}
+
+EXPORTED int perfscope_region_reset(void)
+{
+	return keep_error(ps_regions_reset());
+}
+
+static void write_value(FILE *file, const struct perfscope_region_value *value)
+{
+	int width = strlen(value->name) > 14 ? strlen(value->name) : 14;
+	if (value->is_valid)
+		fprintf(file, "  %*.0f", width, value->scaled);
+	else
+		fprintf(file, "  %*s", width, "-");
+}
+
+static void write_head(FILE *file, const struct ps_counter *counters, size_t nr)
+{
+	fprintf(file, "%-24s %12s %12s", "region", "calls", "seconds");
+	for (size_t i = 0; i < nr; i++)
+		fprintf(file, "  %14s", counters[i].name);
+	putc('\n', file);
+}
+
+static void write_row(FILE *file, const struct ps_region_total *total)
+{
+	struct perfscope_region_totals totals = make_totals(&total->sums);
+	fprintf(file, "%-24s %12llu %12.6f", total->name, (unsigned long long)totals.calls,
+		totals.seconds);
+	for (size_t i = 0; i < totals.nr_values; i++)
+		write_value(file, &totals.values[i]);
+	putc('\n', file);
+}
+
+/** What the table above cannot show. */
+static void write_notes(FILE *file, const struct ps_region_total *total)
+{
+	struct perfscope_region_totals totals = make_totals(&total->sums);
+	if (totals.incomplete)
+		fprintf(file, "%s: %llu pass%s incomplete\n", total->name,
+			(unsigned long long)totals.incomplete, totals.incomplete == 1 ? "" : "es");
+	for (size_t i = 0; i < totals.nr_values; i++) {
+		const struct perfscope_region_value *value = &totals.values[i];
+		if (value->is_valid && value->coverage < 1)
+			fprintf(file, "%s: %s counted %.0f %% of the time, and is an estimate\n",
+				total->name, value->name, 100 * value->coverage);
+	}
+}
+
+EXPORTED int perfscope_region_report(FILE *file)
+{
+	_cleanup_free_ struct ps_region_total *totals = NULL;
+	size_t nr, nr_counters;
+	struct ps_error *error = ps_regions_read(false, &totals, &nr);
+	if (error)
+		return keep_error(error);
+	const struct ps_counter *counters = ps_regions_counters(&nr_counters);
+	write_head(file, counters, nr_counters);
+	for (size_t i = 0; i < nr; i++)
+		write_row(file, &totals[i]);
+	for (size_t i = 0; i < nr; i++)
+		write_notes(file, &totals[i]);
+	for (size_t i = 0; i < nr_counters; i++) {
+		if (ps_regions_reason(i))
+			fprintf(file, "%s: %s\n", counters[i].name, ps_regions_reason(i));
+	}
+	return ferror(file) ? keep_error(ps_error_format(PS_ERROR_OS, "the report was not written"))
+			    : 0;
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+#include "engine.h"
+
+#include <perfscope/region.h>
+#include <string.h>
+
+__attribute__((visibility("default"))) int perfscope_region_is_active;
+
+__thread struct thread *engine_thread;
+struct setup *_Atomic engine_setup;
+pthread_mutex_t engine_lock = PTHREAD_MUTEX_INITIALIZER;
+
+// Under engine_lock.
+static struct thread *threads;
+static struct ps_region_table *attached;
+static struct ps_region_sums overhead;
+
+static pthread_key_t thread_key;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void end_thread(void *argument)
+{
+	pthread_mutex_lock(&engine_lock);
+	thread_destroy(argument, false);
+	pthread_mutex_unlock(&engine_lock);
+	engine_thread = NULL;
+}
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&engine_lock);
+}
+
+static void after_fork_in_parent(void)
+{
+	pthread_mutex_unlock(&engine_lock);
+}
+
+/** The child counts for itself: nothing that it inherited is its own, its parent's counters least of all. */
+static void after_fork_in_child(void)
+{
+	while (threads)
+		thread_destroy(threads, true);
+	engine_thread = NULL;
+	pthread_setspecific(thread_key, NULL);
+	const struct setup *setup = atomic_load(&engine_setup);
+	for (size_t i = 0; setup && i < setup->nr_sinks; i++)
+		ps_region_table_forked(setup->sinks[i].table);
+	pthread_mutex_unlock(&engine_lock);
+}
+
+static void start_engine(void)
+{
+	pthread_key_create(&thread_key, end_thread);
+	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+/** Takes over @setup. */
+static void install(struct setup *setup)
+{
+	pthread_once(&once, start_engine);
+	pthread_mutex_lock(&engine_lock);
+	struct setup *old = atomic_exchange(&engine_setup, setup);
+	setup_unref(old);
+	attached = setup->sinks[SINK_ATTACHED].table;
+	pthread_mutex_unlock(&engine_lock);
+	__atomic_store_n(&perfscope_region_is_active, 1, __ATOMIC_RELEASE);
+}
+
+struct ps_error *ps_regions_configure(const struct ps_counter *counters, size_t nr,
+				      unsigned int group_flags)
+{
+	_cleanup_setup_ struct setup *setup = NULL;
+	struct ps_error *error = setup_new(counters, nr, group_flags, attached, &setup);
+	if (error)
+		return error;
+	_cleanup_counter_group_ struct ps_counter_group *group = NULL;
+	// Beside perfscope's events, only those of this process are held to PS_GROUP_STRICT.
+	unsigned int strict = setup->nr_sinks == 1 ? group_flags & PS_GROUP_STRICT : 0;
+	error = ps_counter_group_open(setup->counters, setup->nr_counters,
+				      setup->group_flags | strict, &group);
+	if (!error)
+		error = setup_refused_error(setup, group, group_flags & PS_GROUP_STRICT);
+	struct ps_region_sums measured;
+	if (!error)
+		error = calibrate(setup, group, &measured);
+	if (error)
+		return error;
+	setup_tell_refusals(setup, group);
+	install(take_ptr(setup));
+	overhead = measured;
+	return NULL;
+}
+
+struct ps_error *ps_regions_attach(struct ps_region_table *table)
+{
+	const struct ps_region_table *source = table;
+	unsigned int flags = ps_region_table_group_flags(table);
+	struct setup *now = atomic_load(&engine_setup);
+	if (now) {
+		source = now->sinks[SINK_OWN].table;
+		flags = now->group_flags;
+	}
+	size_t nr;
+	const struct ps_counter *counters = ps_region_table_counters(source, &nr);
+	struct setup *setup;
+	struct ps_error *error = setup_new(counters, nr, flags, table, &setup);
+	if (!error)
+		install(setup);
+	return error;
+}
+
+bool ps_regions_attach_environment(void)
+{
+	const char *path = secure_getenv(PS_REGION_TABLE_VARIABLE);
+	if (attached || !path || !*path)
+		return attached;
+	struct ps_region_table *table = NULL;
+	struct ps_error *error = ps_region_table_open(path, &table);
+	if (!error) {
+		error = ps_regions_attach(table);
+		if (error)
+			ps_region_table_destroy(table);
+	}
+	ps_error_destroy(error);
+	return attached;
+}
+
+bool ps_regions_are_active(void)
+{
+	return perfscope_region_is_active;
+}
+
+/** Open what @thread counts. What is refused is told to the tables, and invalid in the sums. */
+static void open_group(struct thread *thread)
+{
+	const struct setup *setup = thread->setup;
+	if (!setup->nr_counters)
+		return;
+	struct ps_error *error = ps_counter_group_open(setup->counters, setup->nr_counters,
+						       setup->group_flags, &thread->group);
+	if (!error)
+		setup_tell_refusals(setup, thread->group);
+	for (size_t s = 0; error && s < setup->nr_sinks; s++) {
+		for (size_t i = 0; i < setup->sinks[s].nr; i++)
+			ps_region_table_refuse(setup->sinks[s].table, i, error->message);
+	}
+	ps_error_destroy(error);
+}
+
+static struct thread *thread_new(void)
+{
+	struct thread *thread = calloc(1, sizeof(*thread));
+	if (!thread)
+		return NULL;
+	pthread_mutex_lock(&engine_lock);
+	thread->setup = atomic_load(&engine_setup);
+	thread->setup->nr_refs++;
+	thread->next = threads;
+	thread->link = &threads;
+	if (threads)
+		threads->link = &thread->next;
+	threads = thread;
+	pthread_mutex_unlock(&engine_lock);
+	return thread;
+}
+
+struct thread *thread_renew(void)
+{
+	if (engine_thread)
+		end_thread(engine_thread);
+	struct thread *thread = thread_new();
+	pthread_setspecific(thread_key, thread);
+	if (!thread)
+		return NULL;
+	open_group(thread);
+	engine_thread = thread;
+	return thread;
+}
+
+const struct ps_counter *ps_regions_counters(size_t *ret_nr)
+{
+	const struct setup *setup = atomic_load(&engine_setup);
+	*ret_nr = 0;
+	return setup ? ps_region_table_counters(setup->sinks[SINK_OWN].table, ret_nr) : NULL;
+}
+
+const char *ps_regions_reason(size_t index)
+{
+	const struct setup *setup = atomic_load(&engine_setup);
+	return setup ? ps_region_table_reason(setup->sinks[SINK_OWN].table, index) : NULL;
+}
+
+/** The setup of now, which the caller gives back by put_setup. */
+static struct setup *get_setup(void)
+{
+	pthread_mutex_lock(&engine_lock);
+	struct setup *setup = atomic_load(&engine_setup);
+	if (setup)
+		setup->nr_refs++;
+	pthread_mutex_unlock(&engine_lock);
+	return setup;
+}
+
+static void put_setup(struct setup *setup)
+{
+	pthread_mutex_lock(&engine_lock);
+	setup_unref(setup);
+	pthread_mutex_unlock(&engine_lock);
+}
+
+struct ps_error *ps_regions_read(bool by_thread, struct ps_region_total **ret, size_t *ret_nr)
+{
+	struct setup *setup = get_setup();
+	if (!setup) {
+		*ret = NULL;
+		*ret_nr = 0;
+		return NULL;
+	}
+	struct ps_error *error =
+		ps_region_table_read(setup->sinks[SINK_OWN].table, by_thread, false, ret, ret_nr);
+	put_setup(setup);
+	return error;
+}
+
+struct ps_error *ps_regions_reset(void)
+{
+	struct setup *setup = get_setup();
+	if (!setup)
+		return NULL;
+	struct ps_error *error = ps_region_table_reset(setup->sinks[SINK_OWN].table);
+	put_setup(setup);
+	return error;
+}
+
+void ps_regions_overhead(struct ps_region_sums *ret)
+{
+	*ret = overhead;
+}

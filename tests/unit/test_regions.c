@@ -1,0 +1,577 @@
+// SPDX-License-Identifier: MIT
+#include "test.h"
+
+#include <dirent.h>
+#include <linux/perf_event.h>
+#include <perfscope/monotonic.h>
+#include <perfscope/region.h>
+#include <perfscope/regions.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define PAGE 4096
+
+static struct ps_counter counters[PS_MAX_COUNTERS];
+static size_t nr_counters;
+static struct ps_region_total *totals;
+static size_t nr_totals;
+
+static void configure(const char *events, unsigned int flags)
+{
+	memset(counters, 0, sizeof(counters));
+	ASSERT_OK(ps_counters_parse(events, counters, &nr_counters));
+	ASSERT_OK(ps_regions_configure(counters, nr_counters, flags));
+}
+
+static struct ps_region *find(const char *name)
+{
+	struct ps_region *region;
+	ASSERT_OK(ps_region_find(name, &region));
+	return region;
+}
+
+/** The sums of @name; NULL: it has none. */
+static const struct ps_region_sums *sums_of(const char *name)
+{
+	free(totals);
+	totals = NULL;
+	ASSERT_OK(ps_regions_read(false, &totals, &nr_totals));
+	for (size_t i = 0; i < nr_totals; i++) {
+		if (!strcmp(totals[i].name, name))
+			return &totals[i].sums;
+	}
+	return NULL;
+}
+
+/** Touch @nr_pages that were never touched before. */
+static void fault(size_t nr_pages)
+{
+	static __thread char *memory;
+	static __thread size_t nr_left;
+	if (nr_left < nr_pages) {
+		nr_left = nr_pages > 20000 ? nr_pages : 20000;
+		memory = mmap(NULL, nr_left * PAGE, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		madvise(memory, nr_left * PAGE, MADV_NOHUGEPAGE);
+	}
+	for (size_t i = 0; i < nr_pages; i++, memory += PAGE)
+		*(volatile char *)memory = 1;
+	nr_left -= nr_pages;
+}
+
+/** One pass first, so that what code and stack fault in once is behind us. */
+static struct ps_region *warm(const char *name)
+{
+	struct ps_region *region = find(name);
+	ps_region_enter(region);
+	fault(1);
+	ps_region_leave(region);
+	ASSERT_OK(ps_regions_reset());
+	return region;
+}
+
+static void assert_faults(const char *name, uint64_t calls, uint64_t faults)
+{
+	const struct ps_region_sums *sums = sums_of(name);
+	ASSERT_NOT_NULL(sums);
+	ASSERT_EQ(sums->calls, calls);
+	ASSERT_EQ(sums->counted[0].value, faults);
+	ASSERT_EQ(sums->invalid, 0);
+}
+
+TEST(regions, nobody_looks_until_configured)
+{
+	ASSERT_FALSE(ps_regions_are_active());
+	ps_region_enter(find("x"));
+	ps_region_leave(find("x"));
+	perfscope_region_begin("x");
+	perfscope_region_end("x");
+	ASSERT_NULL(sums_of("x"));
+	ASSERT_OK(ps_regions_reset());
+	configure("page-faults", 0);
+	ASSERT_TRUE(ps_regions_are_active());
+	ASSERT_NULL(sums_of("x"));
+}
+
+TEST(regions, one_name_is_one_region_and_some_are_refused)
+{
+	char name[] = "same";
+	ASSERT_TRUE(find("same") == find(name));
+	ASSERT_STR_EQ(ps_region_name(find(name)), "same");
+	struct ps_region *region;
+	char longest[64], longer[65];
+	memset(longest, 'n', 63);
+	memset(longer, 'n', 64);
+	longest[63] = longer[64] = '\0';
+	ASSERT_OK(ps_region_find(longest, &region));
+	ASSERT_ERROR(ps_region_find(longer, &region), PS_ERROR_USAGE, "longer than 63 bytes");
+	ASSERT_ERROR(ps_region_find("", &region), PS_ERROR_USAGE, "a region needs a name");
+	ASSERT_ERROR(ps_region_find("run", &region), PS_ERROR_USAGE, "the whole run");
+}
+
+TEST(regions, fresh_pages_are_counted_exactly)
+{
+	configure("page-faults,task-clock,context-switches", 0);
+	struct ps_region *region = warm("x");
+	for (int i = 0; i < 100; i++) {
+		ps_region_enter(region);
+		fault(7);
+		ps_region_leave(region);
+		fault(1);
+	}
+	assert_faults("x", 100, 700);
+}
+
+TEST(regions, an_inner_region_counts_in_the_outer_too)
+{
+	configure("page-faults", 0);
+	struct ps_region *outer = warm("outer"), *inner = warm("inner");
+	ps_region_enter(outer);
+	fault(3);
+	ps_region_enter(inner);
+	fault(5);
+	ps_region_leave(inner);
+	fault(2);
+	ps_region_leave(outer);
+	assert_faults("outer", 1, 10);
+	assert_faults("inner", 1, 5);
+}
+
+static void recurse(struct ps_region *region, int depth)
+{
+	ps_region_enter(region);
+	fault(1);
+	if (depth > 1)
+		recurse(region, depth - 1);
+	ps_region_leave(region);
+}
+
+TEST(regions, recursion_counts_once_in_values_and_each_time_in_calls)
+{
+	configure("page-faults", 0);
+	recurse(warm("r"), 20);
+	assert_faults("r", 20, 20);
+}
+
+TEST(regions, many_names_are_kept_apart)
+{
+	configure("page-faults", 0);
+	char name[16];
+	for (int i = 0; i < 300; i++) {
+		sprintf(name, "n%d", i);
+		warm(name);
+	}
+	for (int i = 0; i < 300; i++) {
+		sprintf(name, "n%d", i);
+		ps_region_enter(find(name));
+		fault(i % 5);
+		ps_region_leave(find(name));
+	}
+	for (int i = 0; i < 300; i++) {
+		sprintf(name, "n%d", i);
+		assert_faults(name, 1, i % 5);
+	}
+}
+
+static void *fault_in_thread(void *argument)
+{
+	struct ps_region *region = find("t");
+	ps_region_enter(region);
+	ps_region_leave(region); // the thread's own first pages of stack
+	for (int i = 0; i < 50; i++) {
+		ps_region_enter(region);
+		fault(4);
+		ps_region_leave(region);
+	}
+	return argument;
+}
+
+TEST(regions, threads_count_their_own)
+{
+	configure("page-faults", 0);
+	warm("t");
+	pthread_t threads[8];
+	for (int i = 0; i < 8; i++)
+		pthread_create(&threads[i], NULL, fault_in_thread, NULL);
+	for (int i = 0; i < 8; i++)
+		pthread_join(threads[i], NULL);
+	const struct ps_region_sums *sums = sums_of("t");
+	ASSERT_EQ(sums->calls, 8 * 51);
+	// Each thread may fault in one page of its own stack beside.
+	ASSERT_TRUE(sums->counted[0].value >= 8 * 200 && sums->counted[0].value <= 8 * 202);
+}
+
+static void *touch_in_thread(void *argument)
+{
+	fault(500);
+	return argument;
+}
+
+static uint64_t count_born(unsigned int flags)
+{
+	configure("page-faults", flags);
+	struct ps_region *region = warm("born");
+	ps_region_enter(region);
+	pthread_t thread;
+	pthread_create(&thread, NULL, touch_in_thread, NULL);
+	pthread_join(thread, NULL);
+	ps_region_leave(region);
+	return sums_of("born")->counted[0].value;
+}
+
+TEST(regions, threads_born_in_a_region_count_when_inherited)
+{
+	ASSERT_TRUE(count_born(0) < 100);
+	ASSERT_TRUE(count_born(PS_GROUP_INHERIT) >= 500);
+}
+
+TEST(regions, a_paused_pass_does_not_count_and_goes_on_in_another_thread)
+{
+	configure("page-faults", 0);
+	struct ps_region *region = warm("p");
+	ps_region_enter(region);
+	fault(1);
+	ps_region_pause(region);
+	fault(10);
+	ps_region_resume(region);
+	fault(2);
+	ps_region_leave(region);
+	assert_faults("p", 1, 3);
+}
+
+TEST(regions, passes_of_one_name_that_interleave_are_each_a_call)
+{
+	configure("page-faults", 0);
+	struct ps_region *region = warm("task");
+	for (int i = 0; i < 3; i++) {
+		ps_region_enter(region);
+		fault(1);
+		ps_region_pause(region);
+	}
+	for (int i = 0; i < 3; i++) {
+		ps_region_resume(region);
+		fault(1);
+		ps_region_leave(region);
+	}
+	assert_faults("task", 3, 6);
+	ASSERT_EQ(sums_of("task")->incomplete, 0);
+}
+
+TEST(regions, what_is_abandoned_is_incomplete_and_counts_nothing)
+{
+	configure("page-faults", 0);
+	struct ps_region *region = warm("a");
+	ps_region_enter(region);
+	fault(5);
+	ps_region_abandon(region);
+	ps_region_enter(region);
+	fault(1);
+	ps_region_leave(region);
+	assert_faults("a", 1, 1);
+	ASSERT_EQ(sums_of("a")->incomplete, 1);
+}
+
+static void *begin_in_thread(void *region)
+{
+	ps_region_enter(region);
+	return NULL;
+}
+
+TEST(regions, ends_without_begins_and_begins_without_ends_are_incomplete)
+{
+	configure("page-faults", 0);
+	struct ps_region *region = warm("i");
+	ps_region_leave(region);
+	pthread_t thread;
+	pthread_create(&thread, NULL, begin_in_thread, region);
+	pthread_join(thread, NULL);
+	ASSERT_EQ(sums_of("i")->calls, 0);
+	ASSERT_EQ(sums_of("i")->incomplete, 2);
+}
+
+static int count_descriptors(void)
+{
+	int nr = 0;
+	DIR *folder = opendir("/proc/self/fd");
+	while (readdir(folder))
+		nr++;
+	closedir(folder);
+	return nr;
+}
+
+TEST(regions, a_child_of_fork_counts_its_own_alone)
+{
+	configure("page-faults,task-clock", 0);
+	struct ps_region *region = warm("f");
+	ps_region_enter(region);
+	fault(3);
+	int nr_descriptors = count_descriptors();
+	pid_t child = fork();
+	if (!child) {
+		if (count_descriptors() != nr_descriptors - 2)
+			_exit(1);
+		ps_region_leave(region); // its begin is the parent's
+		warm("f");
+		ps_region_enter(region);
+		fault(20);
+		ps_region_leave(region);
+		const struct ps_region_sums *sums = sums_of("f");
+		_exit(sums->calls == 1 && sums->counted[0].value == 20 ? 0 : 2);
+	}
+	int status;
+	waitpid(child, &status, 0);
+	ASSERT_EQ(status, 0);
+	ps_region_leave(region);
+	ASSERT_EQ(sums_of("f")->calls, 1);
+	ASSERT_TRUE(sums_of("f")->counted[0].value >= 3);
+}
+
+TEST(regions, another_configuration_starts_from_zero)
+{
+	configure("page-faults", 0);
+	struct ps_region *region = warm("c");
+	ps_region_enter(region);
+	ps_region_leave(region);
+	configure("task-clock,page-faults", 0);
+	ASSERT_NULL(sums_of("c"));
+	ps_region_enter(region);
+	fault(2);
+	ps_region_leave(region);
+	ASSERT_EQ(sums_of("c")->counted[1].value, 2);
+	size_t nr;
+	ASSERT_STR_EQ(ps_regions_counters(&nr)[0].name, "task-clock");
+	ASSERT_EQ(nr, 2);
+}
+
+TEST(regions, a_refused_counter_is_invalid_and_strict_makes_it_an_error)
+{
+	ASSERT_OK(ps_counters_parse("page-faults,task-clock", counters, &nr_counters));
+	counters[1].config = 4711;
+	ASSERT_ERROR(ps_regions_configure(counters, 2, PS_GROUP_STRICT), PS_ERROR_UNSUPPORTED,
+		     "task-clock: this kernel has no such counter");
+	ASSERT_OK(ps_regions_configure(counters, 2, 0));
+	ASSERT_NULL(ps_regions_reason(0));
+	ASSERT_STR_EQ(ps_regions_reason(1), "this kernel has no such counter");
+	struct ps_region *region = warm("s");
+	ps_region_enter(region);
+	fault(2);
+	ps_region_leave(region);
+	ASSERT_EQ(sums_of("s")->invalid, 2);
+	ASSERT_EQ(sums_of("s")->counted[0].value, 2);
+}
+
+TEST(regions, task_clock_and_time_are_those_of_the_thread)
+{
+	configure("task-clock", 0);
+	struct ps_region *region = warm("clock");
+	ps_region_enter(region);
+	usleep(20000);
+	ps_region_leave(region);
+	const struct ps_region_sums *sums = sums_of("clock");
+	ASSERT_TRUE(sums->elapsed_ns >= 20 * PS_NS_PER_MS);
+	ASSERT_TRUE(sums->counted[0].value < 10 * PS_NS_PER_MS);
+}
+
+TEST(regions, the_cost_of_an_empty_pass_is_measured)
+{
+	configure("task-clock,page-faults", 0);
+	struct ps_region_sums overhead;
+	ps_regions_overhead(&overhead);
+	ASSERT_EQ(overhead.calls, 1001);
+	ASSERT_TRUE(overhead.counted[0].value > 0 && overhead.counted[0].value < 100000);
+	ASSERT_EQ(overhead.counted[1].value, 0);
+	ASSERT_TRUE(overhead.elapsed_ns > 0);
+}
+
+static long resident_kb(void)
+{
+	long size, resident;
+	FILE *file = fopen("/proc/self/statm", "r");
+	ASSERT_EQ(fscanf(file, "%ld %ld", &size, &resident), 2);
+	fclose(file);
+	return resident * (PAGE / 1024);
+}
+
+TEST(regions, a_million_passes_take_no_memory_and_no_descriptor)
+{
+	configure("page-faults,task-clock", 0);
+	struct ps_region *region = warm("m");
+	int nr_descriptors = count_descriptors();
+	long before_kb = resident_kb();
+	for (int i = 0; i < 1000000; i++) {
+		ps_region_enter(region);
+		ps_region_leave(region);
+	}
+	ASSERT_EQ(count_descriptors(), nr_descriptors);
+	ASSERT_TRUE(resident_kb() <= before_kb + 8);
+	ASSERT_EQ(sums_of("m")->calls, 1000000);
+	ASSERT_TRUE(sums_of("m")->counted[0].value <= 2);
+}
+
+static void *pass_once(void *region)
+{
+	ps_region_enter(region);
+	ps_region_leave(region);
+	return NULL;
+}
+
+TEST(regions, short_threads_leave_nothing_but_their_sums)
+{
+	configure("page-faults,task-clock", 0);
+	struct ps_region *region = warm("short");
+	int nr_descriptors = count_descriptors();
+	long before_kb = 0;
+	for (int i = 0; i < 5000; i++) {
+		pthread_t thread;
+		pthread_create(&thread, NULL, pass_once, region);
+		pthread_join(thread, NULL);
+		before_kb = i == 1000 ? resident_kb() : before_kb;
+	}
+	ASSERT_EQ(count_descriptors(), nr_descriptors);
+	ASSERT_TRUE(resident_kb() <= before_kb + 64);
+	ASSERT_EQ(sums_of("short")->calls, 5000);
+	ASSERT_EQ(sums_of("short")->incomplete, 0);
+}
+
+TEST(regions, c_names_are_found_by_text_whatever_their_address)
+{
+	ASSERT_EQ(perfscope_region_configure("page-faults", 0), 0);
+	char buffer[100] = "one";
+	perfscope_region_begin(buffer);
+	perfscope_region_end("one");
+	strcpy(buffer, "two");
+	perfscope_region_begin(buffer);
+	perfscope_region_end(buffer);
+	memset(buffer, 'l', 99);
+	perfscope_region_begin(buffer);
+	perfscope_region_end(buffer);
+	struct perfscope_region_totals region;
+	ASSERT_EQ(perfscope_region_totals("one", &region), 0);
+	ASSERT_EQ(region.calls, 1);
+	ASSERT_EQ(region.incomplete, 0);
+	ASSERT_EQ(perfscope_region_totals("two", &region), 0);
+	ASSERT_EQ(region.calls, 1);
+	buffer[63] = '\0';
+	ASSERT_EQ(perfscope_region_totals(buffer, &region), 0);
+	ASSERT_EQ(perfscope_region_totals("three", &region), -1);
+	ASSERT_STR_EQ(perfscope_region_error(), "no region 'three' was passed");
+}
+
+TEST(regions, c_totals_have_value_scaled_and_coverage)
+{
+	ASSERT_EQ(perfscope_region_configure("page-faults, task-clock", 0), 0);
+	warm("v");
+	perfscope_region_begin("v");
+	fault(6);
+	perfscope_region_end("v");
+	struct perfscope_region_totals region;
+	ASSERT_EQ(perfscope_region_totals("v", &region), 0);
+	ASSERT_EQ(region.nr_values, 2);
+	ASSERT_STR_EQ(region.values[0].name, "page-faults");
+	ASSERT_EQ(region.values[0].is_valid, 1);
+	ASSERT_EQ(region.values[0].value, 6);
+	ASSERT_TRUE(region.values[0].scaled == 6.0 && region.values[0].coverage == 1.0);
+	ASSERT_TRUE(region.seconds > 0);
+	ASSERT_EQ(perfscope_region_reset(), 0);
+	ASSERT_EQ(perfscope_region_totals("v", &region), -1);
+}
+
+TEST(regions, c_errors_say_why)
+{
+	ASSERT_EQ(perfscope_region_configure("page-fault", 0), -1);
+	ASSERT_STR_EQ(perfscope_region_error(),
+		      "unknown counter 'page-fault'; did you mean page-faults?");
+}
+
+TEST(regions, a_c_scope_ends_with_its_block)
+{
+	ASSERT_EQ(perfscope_region_configure("page-faults", 0), 0);
+	for (int i = 0; i < 3; i++) {
+		PERFSCOPE_REGION("scope");
+		if (i == 1)
+			continue;
+	}
+	struct perfscope_region_totals region;
+	ASSERT_EQ(perfscope_region_totals("scope", &region), 0);
+	ASSERT_EQ(region.calls, 3);
+}
+
+TEST(regions, a_report_is_a_table)
+{
+	ASSERT_EQ(perfscope_region_configure("page-faults", 0), 0);
+	warm("table");
+	perfscope_region_begin("table");
+	fault(1234);
+	perfscope_region_end("table");
+	perfscope_region_end("table");
+	char *text;
+	size_t size;
+	FILE *file = open_memstream(&text, &size);
+	ASSERT_EQ(perfscope_region_report(file), 0);
+	fclose(file);
+	char name[32], calls[32], seconds[32], faults[32];
+	const char *second_line = strchr(text, '\n') + 1;
+	ASSERT_EQ(sscanf(text, "%s %s %s %s", name, calls, seconds, faults), 4);
+	ASSERT_STR_EQ(name, "region");
+	ASSERT_STR_EQ(faults, "page-faults");
+	ASSERT_EQ(sscanf(second_line, "%s %s %s %s", name, calls, seconds, faults), 4);
+	ASSERT_STR_EQ(name, "table");
+	ASSERT_STR_EQ(calls, "1");
+	ASSERT_STR_EQ(faults, "1234");
+	ASSERT_NOT_NULL(strstr(text, "table: 1 pass incomplete"));
+	free(text);
+}
+
+/** In a child: attach to the file of @table, begin, fault 3 pages a pass until killed. */
+static void count_for_ever(const char *path)
+{
+	setenv(PS_REGION_TABLE_VARIABLE, path, 1);
+	if (!ps_regions_attach_environment())
+		_exit(1);
+	struct ps_region *region = find("killed");
+	for (;;) {
+		ps_region_enter(region);
+		char *memory = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		for (int i = 0; i < 3; i++)
+			((volatile char *)memory)[i * PAGE] = 1;
+		ps_region_leave(region);
+		munmap(memory, 3 * PAGE);
+	}
+}
+
+TEST(regions, processes_killed_at_random_leave_whole_sums_in_one_table)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/tmp/perfscope-test-regions-%d", getpid());
+	ASSERT_OK(ps_counters_parse("page-faults", counters, &nr_counters));
+	struct ps_region_table *table;
+	ASSERT_OK(ps_region_table_create(path, counters, 1, 0, &table));
+	for (int i = 0; i < 60; i++) {
+		pid_t children[2];
+		for (int c = 0; c < 2; c++) {
+			children[c] = fork();
+			if (!children[c])
+				count_for_ever(path);
+		}
+		usleep(5000 + i * 7919 % 5000);
+		for (int c = 0; c < 2; c++) {
+			kill(children[c], SIGKILL);
+			waitpid(children[c], NULL, 0);
+		}
+	}
+	free(totals);
+	totals = NULL;
+	ASSERT_OK(ps_region_table_read(table, false, true, &totals, &nr_totals));
+	ps_region_table_destroy(table);
+	ASSERT_EQ(nr_totals, 1);
+	ASSERT_TRUE(totals->sums.calls > 120);
+	// A process may fault in a page of the table, or of its own, in its first passes.
+	ASSERT_TRUE(totals->sums.counted[0].value >= 3 * totals->sums.calls);
+	ASSERT_TRUE(totals->sums.counted[0].value <= 3 * totals->sums.calls + 120 * 8);
+	ASSERT_TRUE(totals->sums.incomplete <= 120);
+}

@@ -28,6 +28,7 @@ include scripts/build/toolchain.mk
 include scripts/build/python.mk
 include scripts/build/libperf.mk
 include scripts/build/compile.mk
+include scripts/build/region.mk
 include scripts/build/test.mk
 include scripts/build/install.mk
 endif

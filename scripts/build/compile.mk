@@ -34,10 +34,11 @@ all: $(COMMAND) $(MODULE) $(LIBRARY)
 
 # Objects are made anew when the flags, the Python or the prefix change: these files change only when they differ.
 .PHONY: FORCE
-STAMPS := $(addprefix $(BUILD)/,flags python-flags prefix)
+STAMPS := $(addprefix $(BUILD)/,flags python-flags prefix region-folders)
 $(BUILD)/flags: export CONTENT := $(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) $(LDFLAGS) $(LIBS)
 $(BUILD)/python-flags: export CONTENT := $(PYTHON_CFLAGS) $(PYTHON_LIBS) $(PYTHON_SUFFIX)
 $(BUILD)/prefix: export CONTENT := $(scripts_dir)
+$(BUILD)/region-folders: export CONTENT = $(prefix) $(libdir) $(includedir)
 $(STAMPS): FORCE
 	@mkdir -p $(@D)
 	@printenv CONTENT | cmp -s - $@ || printenv CONTENT >$@

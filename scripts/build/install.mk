@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-# install and uninstall: command, module with its stub, shipped scripts, man page, the header for programs.
+# install and uninstall: command, module with its stub, shipped scripts, man page, header and library for programs.
 
 bindir ?= $(prefix)/bin
-includedir ?= $(prefix)/include/perfscope
+includedir ?= $(prefix)/include
+libdir ?= $(prefix)/lib
 man1dir ?= $(prefix)/share/man/man1
 INSTALL ?= install
 
@@ -21,12 +22,15 @@ install: all ## Install below prefix (/usr/local) and DESTDIR
 	$(call install_files,644,$(SITE_FILES),$(PYTHON_SITE))
 	$(call install_files,644,$(SHIPPED_SCRIPTS),$(scripts_dir))
 	$(call install_files,644,$(MAN_PAGES),$(man1dir))
-	$(call install_files,644,$(PUBLIC_HEADERS),$(includedir))
+	$(call install_files,644,$(PUBLIC_HEADERS),$(includedir)/perfscope)
+	$(call install_files,644,$(REGION_LIBRARY),$(libdir))
+	$(call install_files,644,$(REGION_PKGCONFIG),$(libdir)/pkgconfig)
 
 INSTALLED = $(bindir)/perfscope $(addprefix $(PYTHON_SITE)/,$(notdir $(MODULE) $(SITE_FILES))) \
 	$(addprefix $(scripts_dir)/,$(notdir $(SHIPPED_SCRIPTS))) $(addprefix $(man1dir)/,$(notdir $(MAN_PAGES))) \
-	$(addprefix $(includedir)/,$(notdir $(PUBLIC_HEADERS)))
+	$(addprefix $(includedir)/perfscope/,$(notdir $(PUBLIC_HEADERS))) \
+	$(libdir)/$(notdir $(REGION_LIBRARY)) $(libdir)/pkgconfig/$(notdir $(REGION_PKGCONFIG))
 
 uninstall: ## Remove what install installed, with the same prefix, DESTDIR and PYTHON
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
-	@rmdir --ignore-fail-on-non-empty $(DESTDIR)$(scripts_dir) $(dir $(DESTDIR)$(scripts_dir)) $(DESTDIR)$(includedir) 2>/dev/null || true
+	@rmdir --ignore-fail-on-non-empty $(DESTDIR)$(scripts_dir) $(dir $(DESTDIR)$(scripts_dir)) $(DESTDIR)$(includedir)/perfscope 2>/dev/null || true

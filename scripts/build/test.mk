@@ -27,7 +27,7 @@ $(TEST_MODULES): $(BUILD)/tests/python/%$(PYTHON_SUFFIX): tests/python/%.c $(cal
 	$(call say,LINK)$(CC) -shared $(TEST_CFLAGS) $(TEST_CPPFLAGS) $(PYTHON_CFLAGS) -Wno-missing-prototypes \
 		$(ALL_LDFLAGS) -o $@ $< $(call rooms,python) $(LIBRARY) $(LIBS)
 
-.PHONY: load probed watched floor script-driver test-modules test-programs
+.PHONY: load probed watched floor script-driver test-modules test-programs region-programs
 test-modules: $(TEST_MODULES)
 # Without sanitizers in a sanitizer's build: their shadow memory faults too. With frame pointers, for stacks.
 load: $(BUILD)/tests/load ## Build the load of known size that live tests, demo and bench observe
@@ -53,6 +53,21 @@ $(BUILD)/tests/floor: tests/bench/floor.c $(BUILD)/flags $(BUILD)/python-flags
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(TEST_CFLAGS) $(PYTHON_CFLAGS) $(ALL_LDFLAGS) -o $@ $< $(PYTHON_LIBS)
 
+# Programs that know only what is installed: the header and the library.
+REGION_PROGRAMS := $(BUILD)/tests/region_c $(BUILD)/tests/region_cpp $(BUILD)/tests/region_bench
+region-programs: $(REGION_PROGRAMS)
+REGION_TEST_FLAGS = -O2 -g -Wall -Wextra -Werror -Iinclude $(filter -fsanitize%,$(CFLAGS))
+$(BUILD)/tests/region_c: tests/live/region_c.c $(REGION_LIBRARY)
+$(BUILD)/tests/region_bench: tests/bench/region.c $(REGION_LIBRARY)
+$(BUILD)/tests/region_c $(BUILD)/tests/region_bench:
+	@mkdir -p $(@D)
+	$(call say,LINK)$(CC) -std=gnu11 $(REGION_TEST_FLAGS) -o $@ $^ -lpthread
+# A test runs it with a table of its own.
+$(BUILD)/tests/test_regions: $(BUILD)/tests/region_c
+$(BUILD)/tests/region_cpp: tests/live/region_cpp.cpp $(REGION_LIBRARY)
+	@mkdir -p $(@D)
+	$(call say,LINK)$(CXX) -std=c++11 $(REGION_TEST_FLAGS) -o $@ $^ -lpthread
+
 # The room script, reached by its Python tests without events.
 SCRIPT_DRIVER := $(BUILD)/tests/script_driver
 script-driver: $(SCRIPT_DRIVER)
@@ -62,13 +77,13 @@ $(SCRIPT_DRIVER): tests/python/driver/script_driver.c $(call rooms,script python
 	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(TEST_CPPFLAGS) $(PYTHON_CFLAGS) $(ALL_LDFLAGS) -o $@ $< \
 		$(call rooms,script python) $(LIBRARY) $(LIBS) $(PYTHON_LIBS)
 
-test-programs: $(UNIT_TESTS) $(FUZZERS) $(TEST_MODULES) load probed watched floor script-driver
+test-programs: $(UNIT_TESTS) $(FUZZERS) $(TEST_MODULES) load probed watched floor script-driver region-programs
 
 .PHONY: unit fuzz python-tests live checks
 unit: $(UNIT_TESTS) ## Run the C unit tests
 fuzz: $(FUZZERS) ## Run the fuzzers shortly; longer: build/fuzz/fuzz_spec SEED N
 python-tests: all load test-modules script-driver ## Run the Python tests that need no privileges
-live: all load probed watched ## Run the tests on real perf events
+live: all load probed watched region-programs ## Run the tests on real perf events
 checks: ## Check includes, docs and the build scripts
 unit fuzz live checks:
 	@$(PYTHON) $(RUN_TESTS) $@

@@ -140,14 +140,47 @@ class TestInstall(TreeTestCase):
         shipped = {os.path.join("usr/local/share/perfscope/scripts", name)
                    for name in os.listdir(os.path.join(ROOT, "scripts")) if name.endswith(".py")}
         self.assertEqual(files, shipped | {module, os.path.join(os.path.dirname(module), "perfscope.pyi"),
-                                           "usr/local/bin/perfscope", "usr/local/share/man/man1/perfscope.1"})
+                                           "usr/local/bin/perfscope", "usr/local/share/man/man1/perfscope.1",
+                                           "usr/local/include/perfscope/region.h", "usr/local/lib/libperfscope-region.a",
+                                           "usr/local/lib/pkgconfig/perfscope-region.pc"})
         version = subprocess.run([os.path.join(folder, "usr/local/bin/perfscope"), "--version"], capture_output=True,
                                  text=True, check=True).stdout.split()[-1]
         imported = subprocess.run([sys.executable, "-c", "import perfscope; print(perfscope.__version__)"],
                                   env=dict(os.environ, PYTHONPATH=os.path.join(folder, os.path.dirname(module))),
                                   capture_output=True, text=True, check=True).stdout.strip()
         self.assertEqual(imported, version)
+        self.assertEqual(self.build_with_regions(folder), "page-faults: 1 call\n" + version + "\n")
         self.assertEqual(self.make("uninstall", folder), set())
+
+    def build_with_regions(self, folder):
+        """What a C and a C++ program with a region say that knows only what is installed, and the library's version."""
+        source = os.path.join(self.make_tree({"program.c": """
+            #include <perfscope/region.h>
+            int ps_error_format; // a name that the library has too
+            int main(void)
+            {
+                struct perfscope_region_totals totals;
+                if (perfscope_region_configure("page-faults", PERFSCOPE_REGION_USER_ONLY))
+                    return puts(perfscope_region_error());
+                perfscope_region_begin("x");
+                perfscope_region_end("x");
+                perfscope_region_totals("x", &totals);
+                printf("%s: %d call\\n", totals.values[0].name, (int)totals.calls);
+                return 0;
+            }"""}), "program.c")
+        environment = dict(os.environ, PKG_CONFIG_PATH=os.path.join(folder, "usr/local/lib/pkgconfig"),
+                           PKG_CONFIG_SYSROOT_DIR=folder)
+        def pkg_config(option):
+            return subprocess.run(["pkg-config", option, "perfscope-region"], env=environment, capture_output=True,
+                                  text=True, check=True).stdout
+        flags = (pkg_config("--cflags") + pkg_config("--libs")).split()
+        outputs = set()
+        for compiler in (["gcc", "-x", "c", "-flto", "-O2"], ["g++", "-x", "c++"], ["gcc", "-x", "c", "-fPIE", "-pie"]):
+            program = source + ".out"
+            subprocess.run([*compiler, source, "-x", "none", "-o", program, *flags], check=True)
+            outputs.add(subprocess.run([program], capture_output=True, text=True, check=True).stdout)
+        [output] = outputs
+        return output + pkg_config("--modversion")
 
 
 class TestDoors(TreeTestCase):

@@ -41,6 +41,9 @@ LOSS_RATE, LOSS_SECONDS = 500_000, 5
 NR_STARTS = 15
 WANTED_START_MS = 30
 WANTED_RESIDENT_MB = 25
+WANTED_REGION_RATIO = 1.15
+WANTED_REGION_OFF_NS = 5
+WANTED_OPENING_RATIO = 20
 
 
 def pin():
@@ -198,6 +201,21 @@ class Bench:
                 lost == 0)
 
 
+    def region_rows(self):
+        """An empty region of C beside one read() of the same group at each end, in turns, in CPU time."""
+        program = os.path.join(livetest.BUILD, "tests", "region_bench")
+        runs = [json.loads(subprocess.run([program], stdout=subprocess.PIPE, preexec_fn=pin, check=True).stdout)
+                for _ in range(self.nr_runs)]
+        floor, our, ratio, off, opening = (statistics.median(run[name] for run in runs) for name in (
+            "floor_ns", "region_ns", "ratio", "off_ns", "opening_ns"))
+        yield ("empty region of C, three counters, ns", f"{floor:.0f}", f"{our:.0f}", f"{ratio:.2f}",
+               f"≤ {WANTED_REGION_RATIO}", ratio <= WANTED_REGION_RATIO)
+        yield ("region that nobody looks at, ns", "", f"{off:.1f}", "", f"< {WANTED_REGION_OFF_NS}",
+               off < WANTED_REGION_OFF_NS)
+        yield ("region; beside it one that opens its counters each time, ns", f"{opening:.0f}", f"{our:.0f}",
+               f"1/{opening / our:.0f}", f"≤ 1/{WANTED_OPENING_RATIO}", our * WANTED_OPENING_RATIO <= opening)
+
+
 def describe_machine(python):
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         model = next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), platform.machine())
@@ -226,7 +244,8 @@ def main():
     table = f"\n{describe_machine(options.python)}; median of {options.runs}.\n\n"
     table += "| measure | floor | perfscope | ratio | wanted | met |\n|---|---:|---:|---:|---:|---|\n"
     print(table, end="", flush=True)
-    rows = [*bench.speed_rows(), *bench.stack_rows(), bench.start_row(), bench.memory_row(), bench.loss_row()]
+    rows = [*bench.speed_rows(), *bench.stack_rows(), bench.start_row(), bench.memory_row(), bench.loss_row(),
+            *bench.region_rows()]
     for *cells, is_met in rows:
         line = f"| {' | '.join(cells)} | {'yes' if is_met else 'no'} |\n"
         print(line, end="", flush=True)

@@ -26,13 +26,13 @@ ROOMS["cli"] = LEFT_OF_PYTHON + ["python", "script"]
 HEADERS = {
     "base": "bytes cleanup error log monotonic nearest text version",
     "decode": "byte_order field machine sample sample_field sample_text",
-    "event": "format pmu probe schema source spec syscalls tracepoint",
+    "event": "format pmu probe region_spec schema source spec syscalls tracepoint",
     "task": "tasks",
-    "stream": "clock cpu_watch losses merge record ring session target",
+    "stream": "boundary clock cpu_watch losses merge passes record ring session target",
     "symbol": "lookup maps symbol",
     "count": "counter region region_table regions",
     "python": "docstrings python python_types",
-    "script": "binding child dispatch policy run_totals script",
+    "script": "binding child dispatch policy region_totals run_totals script",
     "cli": "cli deadline doctor hotplug list loop options output run signals summary user workload",
 }
 ROOM_OF_HEADER = {f"{name}.h": room for room, names in HEADERS.items() for name in names.split()}

@@ -6,6 +6,7 @@
 #define PERFSCOPE_SOURCE_H
 
 #include <linux/perf_event.h>
+#include <perfscope/region_spec.h>
 #include <perfscope/schema.h>
 #include <perfscope/spec.h>
 
@@ -29,12 +30,25 @@ struct ps_source {
 	const struct ps_spec *spec; // borrowed: where it came from, for messages
 	size_t raw_size;	    // bytes of the fixed part of raw data, 0: none
 	struct ps_probe *probe;	    // what was made for a probe, NULL: none
+	unsigned int boundary;	    // begins or ends regions: ps_spec.boundary
+	const struct ps_source
+		*original; // this one counts for regions what that one counts in its group
 };
 
 struct ps_source_list {
 	struct ps_source **sources;
 	size_t nr_sources;
+	size_t nr_hidden; // the last of them, opened for regions and never shown
+	const struct ps_region_spec_list *regions; // borrowed; NULL: none
+	unsigned int
+		region_group; // the group of what begins and ends regions and counts in them; 0: none
 };
+
+/** How many sources are the user's own; they come first. */
+static inline size_t ps_sources_nr_shown(const struct ps_source_list *list)
+{
+	return list->nr_sources - list->nr_hidden;
+}
 
 /** How the user's part of a call stack is found. */
 enum ps_stack_kind {
@@ -53,6 +67,8 @@ struct ps_source_options {
 	bool without_user_stack, without_kernel_stack;
 	uint16_t max_stack; // addresses, 0: the kernel's limit
 	bool is_inherited;  // the target is threads, whose events new threads get too
+	const struct ps_region_spec_list
+		*regions; // whose events are among the specs, last; NULL: none
 };
 
 /**
@@ -60,6 +76,9 @@ struct ps_source_options {
  *
  * @specs must outlive the list. Of several events of one name each stays a source of its own; their labels get
  * "#2", "#3".
+ *
+ * With regions, their events and the counters that count all the time make one group, so that each record of such an
+ * event tells the counters at that moment. A counter in a group of the user's stays there; a hidden one counts beside it.
  */
 struct ps_error *ps_sources_resolve(const struct ps_spec_list *specs,
 				    const struct ps_source_options *options,

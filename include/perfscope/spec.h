@@ -53,8 +53,9 @@ struct ps_spec {
 	bool exclude_user, exclude_kernel, exclude_hv, exclude_host, exclude_guest;
 	bool is_modified; // one of u k h G H was given
 	uint8_t precise_ip;
-	char *modifiers;    // as typed, those of its braces behind its own; NULL: none
-	unsigned int group; // 0: alone; else the number of its braces, from 1
+	char *modifiers;       // as typed, those of its braces behind its own; NULL: none
+	unsigned int group;    // 0: alone; else the number of its braces, from 1
+	unsigned int boundary; // begins or ends regions: its number among such, from 1; 0: of -e
 };
 
 struct ps_spec_list {

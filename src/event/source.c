@@ -256,6 +256,17 @@ static void set_stack(const struct resolver *resolver, struct ps_source *source)
 	attr->sample_stack_user = STACK_USER_BYTES;
 }
 
+/** Where @source begins or ends regions: when, whose and the counters are read of it, and of a switch who is next. */
+static void make_boundary(const struct resolver *resolver, struct ps_source *source)
+{
+	source->boundary = resolver->spec->boundary;
+	if (!source->boundary)
+		return;
+	source->attr.sample_type = PS_SAMPLE_BASE & ~(uint64_t)PERF_SAMPLE_PERIOD;
+	if (source->boundary == resolver->options->regions->switches)
+		source->attr.sample_type |= PERF_SAMPLE_RAW;
+}
+
 /** Each occurrence of @source, a tracepoint or a probe, makes a record with raw data; or as its spec says. */
 static void make_records(const struct resolver *resolver, struct ps_source *source)
 {
@@ -267,6 +278,7 @@ static void make_records(const struct resolver *resolver, struct ps_source *sour
 	source->is_sampling = true;
 	source->raw_size = fixed_size(source->schema);
 	set_stack(resolver, source);
+	make_boundary(resolver, source);
 }
 
 static struct ps_error *add_tracepoint(const char *system, const char *name, void *argument)
@@ -500,6 +512,45 @@ static struct ps_error *bind_group(struct ps_source_list *list, unsigned int gro
 	return source_check_group(list, group);
 }
 
+/** A second source of what @source counts. */
+static struct ps_error *append_copy(struct resolver *resolver, const struct ps_source *source)
+{
+	_cleanup_source_ struct ps_source *copy = calloc(1, sizeof(*copy));
+	if (!copy || !copy_text(source->name, &copy->name) ||
+	    !copy_text(source->label, &copy->label) ||
+	    !copy_text(source->handler, &copy->handler) || !copy_text(source->cpus, &copy->cpus) ||
+	    !copy_text(source->missing_reason, &copy->missing_reason))
+		return &ps_enomem;
+	copy->attr = source->attr;
+	copy->schema = ps_schema_ref(source->schema);
+	copy->is_missing = source->is_missing;
+	copy->spec = source->spec;
+	copy->original = source;
+	return append_source(resolver, take_ptr(copy));
+}
+
+/** Make one group of the events of regions and of all that counts. */
+static struct ps_error *bind_regions(struct resolver *resolver, unsigned int group)
+{
+	struct ps_source_list *list = &resolver->list;
+	struct ps_error *error = NULL;
+	size_t nr = list->nr_sources;
+	for (size_t i = 0; i < nr && !error; i++) {
+		struct ps_source *source = list->sources[i];
+		if (!source->is_sampling && source->group)
+			error = append_copy(resolver, source);
+		if (!source->is_sampling && source->group && !error)
+			list->sources[list->nr_sources - 1]->group = group;
+		if (source->boundary || (!source->is_sampling && !source->group))
+			source->group = group;
+		list->nr_hidden += source->boundary != 0;
+	}
+	list->nr_hidden += list->nr_sources - nr;
+	list->regions = resolver->options->regions;
+	list->region_group = group;
+	return error ? error : bind_group(list, group);
+}
+
 static struct ps_error *resolve_one(struct resolver *resolver)
 {
 	if (resolver->spec->kind == PS_SPEC_TRACEPOINT || resolver->spec->kind == PS_SPEC_PROBE)
@@ -514,6 +565,14 @@ static struct ps_error *resolve_one(struct resolver *resolver)
 	}
 }
 
+/** An event of a region that does not exist is a wrong region. */
+static struct ps_error *boundary_error(struct ps_error *error)
+{
+	if (error->kind == PS_ERROR_NOT_FOUND)
+		error->kind = PS_ERROR_USAGE;
+	return ps_error_context(error, "-r");
+}
+
 struct ps_error *ps_sources_resolve(const struct ps_spec_list *specs,
 				    const struct ps_source_options *options,
 				    struct ps_source_list *ret)
@@ -523,9 +582,13 @@ struct ps_error *ps_sources_resolve(const struct ps_spec_list *specs,
 	for (size_t i = 0; i < specs->nr_specs && !error; i++) {
 		resolver.spec = &specs->specs[i];
 		error = resolve_one(&resolver);
+		if (error && resolver.spec->boundary)
+			error = boundary_error(error);
 	}
 	for (unsigned int group = 1; group <= specs->nr_groups && !error; group++)
 		error = bind_group(&resolver.list, group);
+	if (!error && options->regions && options->regions->nr_regions)
+		error = bind_regions(&resolver, specs->nr_groups + 1);
 	if (error)
 		ps_source_list_deinit(&resolver.list);
 	else

@@ -43,6 +43,8 @@ int ps_stream_share_ring(struct ps_session *session, struct ps_stream *stream, u
 static struct ps_error *report_missing(const struct ps_session *session,
 				       const struct ps_source *source)
 {
+	if (source->original)
+		return NULL; // told of that one
 	if (ps_opened_of(session)->strict)
 		return ps_error_hint(ps_error_format(PS_ERROR_UNSUPPORTED, "%s: %s", source->label,
 						     source->missing_reason),
@@ -279,18 +281,24 @@ struct ps_error *ps_sources_open(struct ps_session *session)
 {
 	size_t nr_places = ps_opened_of(session)->places.nr_places;
 	_cleanup_free_ struct ps_stream **leaders = calloc(nr_places + 1, sizeof(*leaders));
-	if (!leaders)
+	_cleanup_free_ struct ps_stream **region_leaders =
+		calloc(nr_places + 1, sizeof(*region_leaders));
+	if (!leaders || !region_leaders)
 		return &ps_enomem;
 	bool (*is_stopping)(void) = ps_opened_of(session)->is_stopping;
-	unsigned int group = 0; // members of a group stand side by side
+	unsigned int group =
+		0; // members of a group stand side by side, but for those of the regions'
 	for (size_t i = 0; i < session->sources->nr_sources; i++) {
 		struct ps_source *source = session->sources->sources[i];
 		if (is_stopping && is_stopping())
 			return ps_error_format(PS_ERROR_OS, "stopped before all events were open");
-		if (source->group != group)
+		bool is_of_regions =
+			source->group && source->group == session->sources->region_group;
+		if (!is_of_regions && source->group != group)
 			memset(leaders, 0, nr_places * sizeof(*leaders));
-		group = source->group;
-		struct ps_error *error = open_source(session, source, leaders);
+		group = is_of_regions ? group : source->group;
+		struct ps_error *error =
+			open_source(session, source, is_of_regions ? region_leaders : leaders);
 		if (error)
 			return error;
 	}

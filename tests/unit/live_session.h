@@ -39,7 +39,7 @@ static inline void clear_sources(void)
 	for (size_t i = 0; i < list.nr_sources; i++)
 		free(sources[i].missing_reason);
 	memset(sources, 0, sizeof(sources));
-	list = (struct ps_source_list){ source_pointers, 0 };
+	list = (struct ps_source_list){ .sources = source_pointers };
 }
 
 static inline struct ps_source *add_source(const char *name, uint32_t type, uint64_t config)

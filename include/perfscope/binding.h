@@ -16,6 +16,8 @@ struct ps_script {
 	unsigned int nr_args[PS_NR_CALLBACKS]; // how many positional arguments to give
 	PyObject **handlers; // owned, by source index; NULL: neither its own nor __sample__
 	size_t nr_handlers;
+	PyObject **region_handlers; // owned, by region; NULL: it has none
+	size_t nr_region_handlers;
 };
 
 /** How many positional arguments a callable takes. */

@@ -21,6 +21,7 @@ enum ps_option_kind {
 	PS_OPTION_COUNT,    // uint64_t: one more each time
 	PS_OPTION_TEXT,	    // const char *
 	PS_OPTION_EVENT,    // appended to events
+	PS_OPTION_REGION,   // appended to regions
 	PS_OPTION_NUMBER,   // uint64_t from min to max
 	PS_OPTION_SIGNED,   // int64_t
 	PS_OPTION_SECONDS,  // uint64_t: seconds as a decimal fraction, in ns
@@ -54,6 +55,7 @@ enum ps_option_group {
 	PS_GROUP_VERBOSITY,
 	PS_GROUP_USER,
 	PS_GROUP_USAGE,
+	PS_GROUP_REGIONS,
 };
 
 struct ps_option {
@@ -70,6 +72,8 @@ struct ps_option {
 struct ps_options {
 	const char **events; // each -e, in order; the texts are borrowed from argv or from defaults
 	size_t nr_events;
+	const char **regions; // each -r, the same
+	size_t nr_regions;
 	bool is_all_cpus;
 	const char *cpus, *pids, *tids, *cgroup; // as typed, NULL: not given
 	char **run;				 // command of --run, ends with NULL; NULL: none

@@ -8,6 +8,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <perfscope/cleanup.h>
+#include <perfscope/passes.h>
 #include <perfscope/record.h>
 #include <perfscope/lookup.h>
 
@@ -65,9 +66,27 @@ struct ps_total {
 	bool is_valid; // false: reads None
 };
 
+/** What a PerfEventTotals says beside its counters. */
+struct ps_totals_head {
+	uint64_t calls, incomplete;
+	double seconds;
+};
+
 /** A PerfEventTotals. New reference, or NULL with an exception set. */
-PyObject *ps_totals_create(PyObject *module, uint64_t calls, double seconds,
+PyObject *ps_totals_create(PyObject *module, const struct ps_totals_head *head,
 			   const struct ps_total *totals, size_t nr);
+
+/** What a RegionPass is made of. */
+struct ps_region_pass {
+	PyObject *name;	    // str
+	PyObject *counters; // tuple of str, in the order of the pass's counters
+	const struct ps_pass *pass;
+	const char *comm;    // PS_COMM_SIZE bytes, or NULL: not known
+	uint64_t begin, end; // as the script is shown them
+};
+
+/** A RegionPass. It borrows nothing. New reference, or NULL with an exception set. */
+PyObject *ps_region_pass_create(PyObject *module, const struct ps_region_pass *given);
 
 /** Take the current exception as an error with its traceback as detail; the exception is cleared. */
 struct ps_error *ps_python_take_error(const char *what);

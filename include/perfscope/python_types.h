@@ -62,6 +62,7 @@ struct ps_module_state {
 	PyTypeObject *event_type; // EventType
 	PyTypeObject *perf_event;
 	PyTypeObject *totals;
+	PyTypeObject *region_pass;
 	PyObject *perf_event_error;
 	PyObject *decode_error;
 	const struct ps_host *host; // borrowed, NULL outside a run
@@ -232,6 +233,6 @@ PyObject *ps_value_to_python(const struct ps_value *value);
 PyObject *ps_text_to_python(const char *text, size_t size);
 
 extern const char *const ps_common_names[PS_NR_COMMON_SLOTS];
-extern PyType_Spec EventType_spec, PerfEvent_spec, PerfEventTotals_spec;
+extern PyType_Spec EventType_spec, PerfEvent_spec, PerfEventTotals_spec, RegionPass_spec;
 
 #endif

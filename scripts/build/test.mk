@@ -27,7 +27,7 @@ $(TEST_MODULES): $(BUILD)/tests/python/%$(PYTHON_SUFFIX): tests/python/%.c $(cal
 	$(call say,LINK)$(CC) -shared $(TEST_CFLAGS) $(TEST_CPPFLAGS) $(PYTHON_CFLAGS) -Wno-missing-prototypes \
 		$(ALL_LDFLAGS) -o $@ $< $(call rooms,python) $(LIBRARY) $(LIBS)
 
-.PHONY: load probed watched floor script-driver test-modules test-programs region-programs
+.PHONY: load probed watched floor script-driver test-modules test-programs region-programs passes
 test-modules: $(TEST_MODULES)
 # Without sanitizers in a sanitizer's build: their shadow memory faults too. With frame pointers, for stacks.
 load: $(BUILD)/tests/load ## Build the load of known size that live tests, demo and bench observe
@@ -47,6 +47,12 @@ watched: $(BUILD)/tests/watched
 $(BUILD)/tests/watched: tests/live/watched.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) -std=gnu11 -O1 -fno-pie -no-pie -Wall -Wextra -Werror -o $@ $<
+
+# Every function called by its name, and no page faults of lazy binding.
+passes: $(BUILD)/tests/passes
+$(BUILD)/tests/passes: tests/live/passes.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,LINK)$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -fno-inline -Wall -Wextra -Werror -Wl,-z,now -o $@ $< -lpthread
 
 floor: $(BUILD)/tests/floor
 $(BUILD)/tests/floor: tests/bench/floor.c $(BUILD)/flags $(BUILD)/python-flags
@@ -77,13 +83,13 @@ $(SCRIPT_DRIVER): tests/python/driver/script_driver.c $(call rooms,script python
 	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(TEST_CPPFLAGS) $(PYTHON_CFLAGS) $(ALL_LDFLAGS) -o $@ $< \
 		$(call rooms,script python) $(LIBRARY) $(LIBS) $(PYTHON_LIBS)
 
-test-programs: $(UNIT_TESTS) $(FUZZERS) $(TEST_MODULES) load probed watched floor script-driver region-programs
+test-programs: $(UNIT_TESTS) $(FUZZERS) $(TEST_MODULES) load probed watched floor script-driver region-programs passes
 
 .PHONY: unit fuzz python-tests live checks
 unit: $(UNIT_TESTS) ## Run the C unit tests
 fuzz: $(FUZZERS) ## Run the fuzzers shortly; longer: build/fuzz/fuzz_spec SEED N
 python-tests: all load test-modules script-driver ## Run the Python tests that need no privileges
-live: all load probed watched region-programs ## Run the tests on real perf events
+live: all load probed watched region-programs passes ## Run the tests on real perf events
 checks: ## Check includes, docs and the build scripts
 unit fuzz live checks:
 	@$(PYTHON) $(RUN_TESTS) $@

@@ -32,6 +32,9 @@
 const struct ps_option ps_option_table[] = {
 	VALUE('e', "event", "EVENT[,EVENT...]", EVENT, EVENTS, events,
 	      "events to open, repeatable; perfscope list shows them"),
+	VALUE('r', "region", "NAME=BEGIN..END", REGION, REGIONS, regions,
+	      "total the counters of -e between two events of a thread, or in a function: "
+	      "NAME=func:FUNC@FILE; repeatable"),
 	FLAG('a', "all-cpus", TARGET, is_all_cpus, "observe all CPUs (the default)"),
 	TEXT('C', "cpu", "LIST", TARGET, cpus, "observe these CPUs: 0-3,8"),
 	TEXT('p', "pid", "LIST", TARGET, pids, "observe these processes, all their threads"),
@@ -93,7 +96,6 @@ const struct ps_option ps_option_table[] = {
 	NUMBER(0, "usage", "MS", USAGE, usage_ms, 1, MAX_MS,
 	       "print perfscope's own CPU share, memory, events, lost"),
 	FLAG('h', "help", NONE, wants_help, "with -e: print a script template; else this help"),
-	LATER('r', "region"),
 	LATER(0, "input"),
 	LATER(0, "save"),
 	{ 0 },

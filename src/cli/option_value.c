@@ -153,6 +153,8 @@ struct ps_error *ps_option_store(const struct ps_option *option, const char *val
 		return store_text(title, value, target);
 	case PS_OPTION_EVENT:
 		return store_text(title, value, &options->events[options->nr_events++]);
+	case PS_OPTION_REGION:
+		return store_text(title, value, &options->regions[options->nr_regions++]);
 	case PS_OPTION_NUMBER:
 		return store_number(option, title, value, target);
 	case PS_OPTION_SIGNED:

@@ -193,8 +193,10 @@ struct ps_error *ps_options_parse(char **argv, struct ps_options *ret)
 		.with_kernel_stack = true,
 		.script = calloc(nr + 1, sizeof(*options.script)),
 		.events = calloc(nr + 1, sizeof(*options.events)),
+		.regions = calloc(nr + 1, sizeof(*options.regions)),
 	};
-	struct ps_error *error = options.script && options.events ? NULL : &ps_enomem;
+	bool has_memory = options.script && options.events && options.regions;
+	struct ps_error *error = has_memory ? NULL : &ps_enomem;
 	struct parser parser = { .options = &options, .words = argv, .is_open = true };
 	while (!error && *parser.words)
 		error = parse_word(&parser, next_word(&parser));
@@ -224,6 +226,15 @@ static struct ps_error *parse_defaults(struct parser *parser)
 	return NULL;
 }
 
+/** Let @texts have room for @nr; false: no memory. */
+static bool make_room(const char ***texts, size_t nr)
+{
+	const char **bigger = reallocarray(*texts, nr, sizeof(*bigger));
+	if (bigger)
+		*texts = bigger;
+	return bigger;
+}
+
 struct ps_error *ps_options_add_defaults(struct ps_options *options, const char *text,
 					 const char *script)
 {
@@ -234,13 +245,11 @@ struct ps_error *ps_options_add_defaults(struct ps_options *options, const char 
 	size_t nr = 0;
 	while (words[nr])
 		nr++;
-	const char **events =
-		reallocarray(options->events, options->nr_events + nr + 1, sizeof(*events));
-	if (!events) {
+	if (!make_room(&options->events, options->nr_events + nr + 1) ||
+	    !make_room(&options->regions, options->nr_regions + nr + 1)) {
 		ps_words_destroy(words);
 		return &ps_enomem;
 	}
-	options->events = events;
 	options->defaults = words;
 	struct parser parser = {
 		.options = options,
@@ -290,7 +299,7 @@ struct ps_error *ps_options_check(struct ps_options *options)
 		return ps_error_format(PS_ERROR_USAGE, "no SCRIPT%s; perfscope python -h shows how",
 				       options->run ? " before --run, which takes all that follows"
 						    : "");
-	if (!options->nr_events)
+	if (!options->nr_events && !options->nr_regions)
 		return ps_error_format(PS_ERROR_USAGE,
 				       "no event: give -e EVENT, or __options__ in the script "
 				       "(perfscope list shows events)");
@@ -300,6 +309,7 @@ struct ps_error *ps_options_check(struct ps_options *options)
 void ps_options_deinit(struct ps_options *options)
 {
 	free(options->events);
+	free(options->regions);
 	free(options->script);
 	ps_words_destroy(options->defaults);
 	*options = (struct ps_options){ 0 };

@@ -6,13 +6,50 @@
 #include <perfscope/run.h>
 #include <perfscope/script.h>
 
-/** Parse every -e and resolve the events; both outputs are the caller's, also on failure. */
-static struct ps_error *resolve_events(const struct ps_options *options, struct ps_spec_list *specs,
-				       struct ps_source_list *sources)
+/** What the command line names; all of it is the caller's, also on failure. */
+struct named {
+	struct ps_spec_list specs;
+	struct ps_region_spec_list regions;
+	struct ps_source_list sources;
+};
+
+static bool has_cpus(const struct ps_spec_list *specs)
+{
+	for (size_t i = 0; i < specs->nr_specs; i++) {
+		if (specs->specs[i].cpus)
+			return true;
+	}
+	return false;
+}
+
+/** Whether counters are of threads wherever these run; else it takes each switch of a CPU to know whose a count is. */
+static bool is_of_threads(const struct ps_options *options, const struct ps_spec_list *specs)
+{
+	return (options->pids || options->tids) && !options->cpus && !options->inherit &&
+	       !has_cpus(specs);
+}
+
+static struct ps_error *parse_regions(const struct ps_options *options, struct named *named)
+{
+	struct ps_error *error = NULL;
+	bool needs_switches = options->nr_regions && !is_of_threads(options, &named->specs);
+	for (size_t i = 0; !error && i < options->nr_regions; i++)
+		error = ps_error_context(ps_region_spec_parse(options->regions[i], &named->specs,
+							      &named->regions),
+					 "-r");
+	if (error || !needs_switches)
+		return error;
+	return ps_region_spec_add_switches(&named->specs, &named->regions);
+}
+
+/** Parse every -e and -r, and resolve the events. */
+static struct ps_error *resolve_events(const struct ps_options *options, struct named *named)
 {
 	struct ps_error *error = NULL;
 	for (size_t i = 0; !error && i < options->nr_events; i++)
-		error = ps_spec_parse(options->events[i], specs);
+		error = ps_spec_parse(options->events[i], &named->specs);
+	if (!error)
+		error = parse_regions(options, named);
 	struct ps_source_options source_options = {
 		.freq = options->freq,
 		.period = options->period,
@@ -25,15 +62,16 @@ static struct ps_error *resolve_events(const struct ps_options *options, struct 
 		.exclude_host = options->exclude_host,
 		.exclude_guest = options->exclude_guest,
 		.is_inherited = options->run || options->pids || options->tids,
+		.regions = &named->regions,
 	};
-	return error ? error : ps_sources_resolve(specs, &source_options, sources);
+	return error ? error : ps_sources_resolve(&named->specs, &source_options, &named->sources);
 }
 
 /** --help: with -e a script template, else what the command takes. */
 static struct ps_error *print_help(const struct ps_options *options,
 				   const struct ps_source_list *sources)
 {
-	if (options->nr_events)
+	if (options->nr_events || options->nr_regions)
 		return ps_template_write(sources, stdout);
 	ps_options_help(stdout);
 	return NULL;
@@ -72,22 +110,27 @@ static struct ps_error *read_options(char **argv, struct ps_options *options)
 	if (options->is_ring_rounded)
 		ps_log(PS_LOG_INFO, "-m: rounded up to %llu pages, a power of two",
 		       (unsigned long long)options->ring_bytes / sysconf(_SC_PAGESIZE));
+	if (!error && options->nr_regions && !options->is_ordered) {
+		ps_log(PS_LOG_WARNING, "-r needs records in the order of their time: --no-order is "
+				       "passed over");
+		options->is_ordered = true;
+	}
 	return error;
 }
 
 static struct ps_error *run(const struct ps_options *options, int *ret_status)
 {
-	struct ps_spec_list specs = { 0 };
-	struct ps_source_list sources = { 0 };
+	struct named named = { 0 };
 	struct ps_error *error = NULL;
-	if (options->nr_events)
-		error = resolve_events(options, &specs, &sources);
+	if (options->nr_events || options->nr_regions)
+		error = resolve_events(options, &named);
 	if (!error && options->wants_help)
-		error = print_help(options, &sources);
+		error = print_help(options, &named.sources);
 	else if (!error)
-		error = ps_run(options, &sources, ret_status);
-	ps_source_list_deinit(&sources);
-	ps_spec_list_deinit(&specs);
+		error = ps_run(options, &named.sources, ret_status);
+	ps_source_list_deinit(&named.sources);
+	ps_region_spec_list_deinit(&named.regions);
+	ps_spec_list_deinit(&named.specs);
 	return error;
 }
 

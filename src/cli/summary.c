@@ -131,7 +131,7 @@ static char *make_label(const struct ps_source *source)
 static bool make_labels(struct ps_summary *summary)
 {
 	summary->label_width = strlen("EVENT");
-	for (size_t i = 0; i < summary->sources->nr_sources; i++) {
+	for (size_t i = 0; i < ps_sources_nr_shown(summary->sources); i++) {
 		char *label = make_label(summary->sources->sources[i]);
 		if (!label)
 			return false;
@@ -169,7 +169,7 @@ void ps_summary_destroy(struct ps_summary *summary)
 {
 	if (!summary)
 		return;
-	for (size_t i = 0; summary->labels && i < summary->sources->nr_sources; i++)
+	for (size_t i = 0; summary->labels && i < ps_sources_nr_shown(summary->sources); i++)
 		free(summary->labels[i]);
 	free(summary->labels);
 	free(summary->rows);
@@ -206,7 +206,7 @@ struct ps_error *ps_summary_print(struct ps_summary *summary, bool is_last, bool
 	ps_session_read_lost(summary->session);
 	ps_session_count_all(summary->session, summary->counts);
 	size_t nr = 0;
-	for (size_t i = 0; i < summary->sources->nr_sources; i++)
+	for (size_t i = 0; i < ps_sources_nr_shown(summary->sources); i++)
 		nr += fill_row(summary, summary->sources->sources[i], &summary->rows[nr]);
 	if (is_last && summary->is_titled && !has_news(summary->rows, nr))
 		return NULL;

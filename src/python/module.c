@@ -119,7 +119,8 @@ static int module_exec(PyObject *module)
 	struct ps_module_state *state = ps_module_state(module);
 	if (add_type(module, &EventType_spec, NULL, &state->event_type) < 0 ||
 	    add_type(module, &PerfEvent_spec, "PerfEvent", &state->perf_event) < 0 ||
-	    add_type(module, &PerfEventTotals_spec, "PerfEventTotals", &state->totals) < 0)
+	    add_type(module, &PerfEventTotals_spec, "PerfEventTotals", &state->totals) < 0 ||
+	    add_type(module, &RegionPass_spec, "RegionPass", &state->region_pass) < 0)
 		return -1;
 	if (add_exception(module, "PerfEventError", DOC_PerfEventError, PyExc_RuntimeError,
 			  &state->perf_event_error) < 0 ||
@@ -135,6 +136,7 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
 	Py_VISIT(state->event_type);
 	Py_VISIT(state->perf_event);
 	Py_VISIT(state->totals);
+	Py_VISIT(state->region_pass);
 	Py_VISIT(state->perf_event_error);
 	Py_VISIT(state->decode_error);
 	return 0;
@@ -146,6 +148,7 @@ static int module_clear(PyObject *module)
 	Py_CLEAR(state->event_type);
 	Py_CLEAR(state->perf_event);
 	Py_CLEAR(state->totals);
+	Py_CLEAR(state->region_pass);
 	Py_CLEAR(state->perf_event_error);
 	Py_CLEAR(state->decode_error);
 	ps_stack_frames_clear(state);

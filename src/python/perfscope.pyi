@@ -73,7 +73,7 @@ class PerfEventTotals:
 
     def __init__(self, calls: int = 0, values: dict[str, int | None] | None = None,
                  scaled: dict[str, float | None] | None = None,
-                 coverage: dict[str, float] | None = None, seconds: float = 0.0) -> None: ...
+                 coverage: dict[str, float] | None = None, seconds: float = 0.0, incomplete: int = 0) -> None: ...
     calls: int
     """How many passes the totals stand for."""
     values: dict[str, int | None]
@@ -84,6 +84,34 @@ class PerfEventTotals:
     """Counter name to the part of the time in which it counted, 0.0 to 1.0."""
     seconds: float
     """Wall time, seconds."""
+    incomplete: int
+    """Passes without a begin or an end, or around lost records: they are in none of the other numbers."""
+
+class RegionPass:
+    """One pass through a region, of one thread: what region__NAME(region) is called with.
+
+    Of a recursion it is the outermost pass. It stays whole for as long as it is kept."""
+
+    name: str
+    """The region's name, as -r gives it."""
+    pid: int
+    """Process id (thread group) of the thread."""
+    tid: int
+    """Thread id."""
+    comm: str
+    """Name of the thread at the end of the pass; ":TID" where it is not known."""
+    cpu: int
+    """The CPU on which it ended."""
+    begin: int
+    """When it began, in ns of the session's clock (--clock)."""
+    end: int
+    """When it ended, the same."""
+    seconds: float
+    """Wall time from begin to end, seconds."""
+    calls: int
+    """1; with recursion, how many ends lie in this pass."""
+    values: dict[str, int | None]
+    """Counter name to what the thread counted in this pass; None where it could not be counted."""
 
 def syscall_name(nr: int, /) -> str | None:
     """Return the name of system call nr on this architecture, None where there is none."""

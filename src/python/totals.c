@@ -5,7 +5,7 @@
 
 typedef struct {
 	PyObject_HEAD
-	unsigned long long calls;
+	unsigned long long calls, incomplete;
 	PyObject *values, *scaled, *coverage; // dicts, owned
 	double seconds;
 } PerfEventTotals;
@@ -21,12 +21,13 @@ static PyObject *dict_or_new(PyObject *given)
 
 static PyObject *PerfEventTotals_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-	static char *names[] = { "calls", "values", "scaled", "coverage", "seconds", NULL };
-	unsigned long long calls = 0;
+	static char *names[] = { "calls",   "values",	  "scaled", "coverage",
+				 "seconds", "incomplete", NULL };
+	unsigned long long calls = 0, incomplete = 0;
 	PyObject *values = NULL, *scaled = NULL, *coverage = NULL;
 	double seconds = 0;
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|KOOOd", names, &calls, &values, &scaled,
-					 &coverage, &seconds))
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|KOOOdK", names, &calls, &values, &scaled,
+					 &coverage, &seconds, &incomplete))
 		return NULL;
 	_cleanup_pydecref_ PyObject *object = type->tp_alloc(type, 0);
 	if (!object)
@@ -34,6 +35,7 @@ static PyObject *PerfEventTotals_new(PyTypeObject *type, PyObject *args, PyObjec
 	PerfEventTotals *self = (PerfEventTotals *)object;
 	self->calls = calls;
 	self->seconds = seconds;
+	self->incomplete = incomplete;
 	self->values = dict_or_new(values);
 	self->scaled = dict_or_new(scaled);
 	self->coverage = dict_or_new(coverage);
@@ -84,6 +86,8 @@ static PyMemberDef PerfEventTotals_members[] = {
 	{ "coverage", T_OBJECT, offsetof(PerfEventTotals, coverage), 0,
 	  DOC_PerfEventTotals_coverage },
 	{ "seconds", T_DOUBLE, offsetof(PerfEventTotals, seconds), 0, DOC_PerfEventTotals_seconds },
+	{ "incomplete", T_ULONGLONG, offsetof(PerfEventTotals, incomplete), 0,
+	  DOC_PerfEventTotals_incomplete },
 	{ NULL },
 };
 
@@ -149,7 +153,7 @@ static int totals_add(PerfEventTotals *self, const struct ps_total *total)
 	return set_item_steal(self->coverage, name, PyFloat_FromDouble(coverage_of(total)));
 }
 
-PyObject *ps_totals_create(PyObject *module, uint64_t calls, double seconds,
+PyObject *ps_totals_create(PyObject *module, const struct ps_totals_head *head,
 			   const struct ps_total *totals, size_t nr)
 {
 	PyTypeObject *type = ps_module_state(module)->totals;
@@ -157,8 +161,9 @@ PyObject *ps_totals_create(PyObject *module, uint64_t calls, double seconds,
 	if (!object)
 		return NULL;
 	PerfEventTotals *self = (PerfEventTotals *)object;
-	self->calls = calls;
-	self->seconds = seconds;
+	self->calls = head->calls;
+	self->incomplete = head->incomplete;
+	self->seconds = head->seconds;
 	for (size_t i = 0; i < nr; i++) {
 		if (totals_add(self, &totals[i]) < 0)
 			return NULL;

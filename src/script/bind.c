@@ -151,11 +151,11 @@ static void warn_of_counter(const struct ps_script *script, const struct ps_sour
 static struct ps_error *bind_handlers(struct ps_script *script,
 				      const struct ps_source_list *sources, bool *ret_has_own)
 {
-	script->handlers = calloc(sources->nr_sources + 1, sizeof(*script->handlers));
+	script->handlers = calloc(ps_sources_nr_shown(sources) + 1, sizeof(*script->handlers));
 	if (!script->handlers)
 		return &ps_enomem;
-	script->nr_handlers = sources->nr_sources;
-	for (size_t i = 0; i < sources->nr_sources; i++) {
+	script->nr_handlers = ps_sources_nr_shown(sources);
+	for (size_t i = 0; i < ps_sources_nr_shown(sources); i++) {
 		PyObject *handler;
 		struct ps_error *error = find_handler(script, sources->sources[i], &handler);
 		if (error)
@@ -165,6 +165,36 @@ static struct ps_error *bind_handlers(struct ps_script *script,
 		*ret_has_own |= handler != NULL;
 		script->handlers[i] = handler ? handler : script->callbacks[PS_CALLBACK_SAMPLE];
 		Py_XINCREF(script->handlers[i]);
+	}
+	return NULL;
+}
+
+/** Bind region__NAME(region) of each region. */
+static struct ps_error *bind_regions(struct ps_script *script,
+				     const struct ps_region_spec_list *regions, bool *ret_has_own)
+{
+	size_t nr = regions ? regions->nr_regions : 0;
+	script->region_handlers = calloc(nr + 1, sizeof(*script->region_handlers));
+	if (!script->region_handlers)
+		return &ps_enomem;
+	for (size_t i = 0; i < nr; i++) {
+		const char *name = regions->regions[i].handler;
+		_cleanup_free_ char *signature = NULL;
+		if (asprintf(&signature, "%s(region)", name) < 0) {
+			signature = NULL;
+			return &ps_enomem;
+		}
+		PyObject *handler = find(script, name);
+		unsigned int nr_args;
+		struct ps_error *error =
+			handler ? fit(script, handler, &(struct wish){ name, signature, 1, 1 },
+				      &nr_args)
+				: NULL;
+		if (error)
+			return error;
+		*ret_has_own |= handler != NULL;
+		Py_XINCREF(handler);
+		script->region_handlers[script->nr_region_handlers++] = handler;
 	}
 	return NULL;
 }
@@ -189,10 +219,13 @@ static struct ps_error *nothing_to_call(const struct ps_script *script,
 	FILE *stream = open_memstream(&names, &size);
 	if (!stream)
 		return &ps_enomem;
-	for (size_t i = 0; i < sources->nr_sources && i < MAX_NAMED; i++)
+	for (size_t i = 0; i < ps_sources_nr_shown(sources) && i < MAX_NAMED; i++)
 		fprintf(stream, "%s(event), ", sources->sources[i]->handler);
-	if (sources->nr_sources > MAX_NAMED)
-		fprintf(stream, "... (%zu more), ", sources->nr_sources - MAX_NAMED);
+	if (ps_sources_nr_shown(sources) > MAX_NAMED)
+		fprintf(stream, "... (%zu more), ", ps_sources_nr_shown(sources) - MAX_NAMED);
+	for (size_t i = 0; sources->regions && i < sources->regions->nr_regions && i < MAX_NAMED;
+	     i++)
+		fprintf(stream, "%s(region), ", sources->regions->regions[i].handler);
 	for (size_t i = 0; i < PS_NR_CALLBACKS; i++)
 		fprintf(stream, "%s%s", ps_callbacks[i].name, i + 1 < PS_NR_CALLBACKS ? ", " : "");
 	if (fclose(stream))
@@ -209,6 +242,8 @@ struct ps_error *ps_script_bind(struct ps_script *script, const struct ps_source
 	struct ps_error *error = bind_callbacks(script);
 	if (!error)
 		error = bind_handlers(script, sources, &has_own);
+	if (!error)
+		error = bind_regions(script, sources->regions, &has_own);
 	if (error)
 		return error;
 	ps_script_warn_unbound(script, sources);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include <perfscope/binding.h>
+#include <perfscope/boundary.h>
 #include <perfscope/child.h>
 #include <perfscope/dispatch.h>
 #include <perfscope/log.h>
 #include <perfscope/losses.h>
 #include <perfscope/monotonic.h>
 #include <perfscope/policy.h>
+#include <perfscope/region_totals.h>
 #include <perfscope/run_totals.h>
 #include <signal.h>
 
@@ -29,6 +31,10 @@ struct ps_dispatch {
 	struct ps_policy policy;
 	struct ps_losses losses;
 	struct ps_run_totals totals;
+	struct ps_boundaries *boundaries; // NULL: no regions
+	struct ps_region_totals region_totals;
+	PyObject *region_names;	   // tuple of str, by region
+	PyObject *region_counters; // tuple of str
 	struct ps_host host;
 	struct binding *bindings; // by source index
 	size_t nr_bindings;
@@ -65,7 +71,7 @@ static struct ps_error *bind_sources(struct ps_dispatch *dispatch)
 	dispatch->bindings = calloc(sources->nr_sources + 1, sizeof(*dispatch->bindings));
 	if (!dispatch->bindings)
 		return &ps_enomem;
-	for (size_t i = 0; i < sources->nr_sources; i++) {
+	for (size_t i = 0; i < ps_sources_nr_shown(sources); i++) {
 		const struct ps_source *source = sources->sources[i];
 		struct binding *binding = &dispatch->bindings[i];
 		binding->handler = script->handlers[i];
@@ -79,6 +85,43 @@ static struct ps_error *bind_sources(struct ps_dispatch *dispatch)
 		dispatch->nr_bindings = i + 1;
 	}
 	return NULL;
+}
+
+/** Names of regions and counters, made once for all passes. False with an exception set. */
+static bool name_regions(struct ps_dispatch *dispatch)
+{
+	const struct ps_region_spec_list *regions = dispatch->session->sources->regions;
+	size_t nr_counters = ps_boundaries_nr_counters(dispatch->boundaries);
+	dispatch->region_names = PyTuple_New((Py_ssize_t)regions->nr_regions);
+	dispatch->region_counters = PyTuple_New((Py_ssize_t)nr_counters);
+	if (!dispatch->region_names || !dispatch->region_counters)
+		return false;
+	for (size_t i = 0; i < regions->nr_regions; i++) {
+		PyObject *name = PyUnicode_FromString(regions->regions[i].name);
+		if (!name)
+			return false;
+		PyTuple_SET_ITEM(dispatch->region_names, (Py_ssize_t)i, name);
+	}
+	for (size_t i = 0; i < nr_counters; i++) {
+		const struct ps_source *source = ps_boundaries_counter(dispatch->boundaries, i);
+		PyObject *label = PyUnicode_FromString(source->label);
+		if (!label)
+			return false;
+		PyTuple_SET_ITEM(dispatch->region_counters, (Py_ssize_t)i, label);
+	}
+	return true;
+}
+
+static struct ps_error *bind_regions(struct ps_dispatch *dispatch)
+{
+	const struct ps_session *session = dispatch->session;
+	struct ps_error *error = ps_boundaries_create(session, &dispatch->boundaries);
+	if (!error)
+		error = ps_region_totals_init(&dispatch->region_totals, dispatch->boundaries,
+					      session->sources->regions);
+	if (!error && dispatch->boundaries && !name_regions(dispatch))
+		error = ps_python_take_error("regions");
+	return error;
 }
 
 struct ps_error *ps_dispatch_create(struct ps_session *session, struct ps_merge *merge,
@@ -104,6 +147,8 @@ struct ps_error *ps_dispatch_create(struct ps_session *session, struct ps_merge 
 	if (!error)
 		error = bind_sources(dispatch);
 	if (!error)
+		error = bind_regions(dispatch);
+	if (!error)
 		error = ps_child_watch(&dispatch->is_stopped);
 	if (error) {
 		ps_dispatch_destroy(dispatch);
@@ -124,6 +169,10 @@ void ps_dispatch_destroy(struct ps_dispatch *dispatch)
 		Py_XDECREF(dispatch->bindings[i].event_type);
 	free(dispatch->bindings);
 	ps_policy_deinit(&dispatch->policy);
+	Py_XDECREF(dispatch->region_names);
+	Py_XDECREF(dispatch->region_counters);
+	ps_region_totals_deinit(&dispatch->region_totals);
+	ps_boundaries_destroy(dispatch->boundaries);
 	ps_run_totals_deinit(&dispatch->totals);
 	ps_losses_deinit(&dispatch->losses);
 	free(dispatch);
@@ -212,6 +261,32 @@ static inline void call_handler(struct ps_dispatch *dispatch, const struct bindi
 	ps_event_release(arguments[1]);
 }
 
+/** A pass ended: call region__NAME(region), where the script has it. */
+static void call_region(void *argument, const struct ps_pass *pass)
+{
+	struct ps_dispatch *dispatch = argument;
+	PyObject *handler = dispatch->script->region_handlers[pass->region];
+	if (!handler)
+		return;
+	const struct ps_time_view *view = &dispatch->session->clock.view;
+	struct ps_tasks *tasks = dispatch->lookup.tasks;
+	struct ps_region_pass given = {
+		.name = PyTuple_GET_ITEM(dispatch->region_names, (Py_ssize_t)pass->region),
+		.counters = dispatch->region_counters,
+		.pass = pass,
+		.comm = tasks ? ps_tasks_comm(tasks, pass->tid) : NULL,
+		.begin = ps_time_view(view, pass->begin_ns),
+		.end = ps_time_view(view, pass->end_ns),
+	};
+	_cleanup_pydecref_ PyObject *region =
+		ps_region_pass_create(dispatch->script->perfscope, &given);
+	PyObject *result = region ? PyObject_CallFunctionObjArgs(handler, region, NULL) : NULL;
+	if (!result)
+		ps_policy_take(&dispatch->policy,
+			       dispatch->session->sources->regions->regions[pass->region].handler);
+	Py_XDECREF(result);
+}
+
 static inline void take_sample(struct ps_dispatch *dispatch, const struct ps_record *record)
 {
 	struct ps_loss loss;
@@ -222,6 +297,11 @@ static inline void take_sample(struct ps_dispatch *dispatch, const struct ps_rec
 	if (PS_UNLIKELY(!stream->source))
 		return;
 	stream->delivered++;
+	if (PS_UNLIKELY(stream->source->boundary)) {
+		dispatch->nr_calls++; // progress, as ps_dispatch_is_stuck asks for it
+		ps_boundaries_sample(dispatch->boundaries, record, call_region, dispatch);
+		return;
+	}
 	dispatch->nr_events++;
 	const struct binding *binding = &dispatch->bindings[stream->source->index];
 	if (PS_LIKELY(binding->handler != NULL))
@@ -232,6 +312,8 @@ static inline void take_sample(struct ps_dispatch *dispatch, const struct ps_rec
 static void take_other(struct ps_dispatch *dispatch, const struct ps_record *record)
 {
 	ps_losses_follow(&dispatch->losses, record);
+	if (dispatch->boundaries)
+		ps_boundaries_follow(dispatch->boundaries, record);
 	if (dispatch->lookup.tasks)
 		ps_tasks_follow(dispatch->lookup.tasks, record->header, record->time_ns);
 	if (dispatch->lookup.maps)
@@ -323,6 +405,8 @@ static void drop_records(struct ps_dispatch *dispatch)
 			take_other(dispatch, record);
 		} else if (record->stream->source) {
 			ps_losses_drop(&dispatch->losses, record->ring);
+			if (dispatch->boundaries)
+				ps_boundaries_drop(dispatch->boundaries, record->ring);
 			nr++;
 		}
 	}
@@ -417,13 +501,33 @@ void ps_dispatch_begin(struct ps_dispatch *dispatch)
 	ps_run_totals_begin(&dispatch->totals);
 }
 
+/** {"run": ..., each region: ...} since the last call. New reference, or NULL with an exception set. */
+static PyObject *make_interval_totals(struct ps_dispatch *dispatch)
+{
+	PyObject *module = dispatch->script->perfscope;
+	_cleanup_pydecref_ PyObject *totals = ps_run_totals_interval(&dispatch->totals, module);
+	if (!totals || !ps_region_totals_add_interval(&dispatch->region_totals, module, totals))
+		return NULL;
+	return_ptr(totals);
+}
+
+/** The same of the whole run. */
+static PyObject *make_whole_totals(struct ps_dispatch *dispatch)
+{
+	PyObject *module = dispatch->script->perfscope;
+	_cleanup_pydecref_ PyObject *totals = ps_run_totals_whole(&dispatch->totals, module);
+	if (!totals || !ps_region_totals_add_whole(&dispatch->region_totals, module, totals))
+		return NULL;
+	return_ptr(totals);
+}
+
 /** Call @which, which takes totals where it wants them. */
 static void call_with_totals(struct ps_dispatch *dispatch, enum ps_callback which,
-			     PyObject *(*make)(struct ps_run_totals *totals, PyObject *module))
+			     PyObject *(*make)(struct ps_dispatch *dispatch))
 {
 	PyObject *totals = NULL;
 	if (dispatch->script->nr_args[which]) {
-		totals = make(&dispatch->totals, dispatch->script->perfscope);
+		totals = make(dispatch);
 		if (!totals) {
 			ps_policy_take(&dispatch->policy, ps_callbacks[which].name);
 			return;
@@ -439,7 +543,7 @@ bool ps_dispatch_has_interval(const struct ps_dispatch *dispatch)
 
 void ps_dispatch_interval(struct ps_dispatch *dispatch)
 {
-	call_with_totals(dispatch, PS_CALLBACK_INTERVAL, ps_run_totals_interval);
+	call_with_totals(dispatch, PS_CALLBACK_INTERVAL, make_interval_totals);
 	ps_policy_flush(&dispatch->policy);
 }
 
@@ -469,8 +573,10 @@ void ps_dispatch_exit(struct ps_dispatch *dispatch)
 	if (dispatch->is_exited)
 		return;
 	dispatch->is_exited = true;
+	if (dispatch->boundaries)
+		ps_boundaries_finish(dispatch->boundaries);
 	if (has_callback(dispatch, PS_CALLBACK_EXIT))
-		call_with_totals(dispatch, PS_CALLBACK_EXIT, ps_run_totals_whole);
+		call_with_totals(dispatch, PS_CALLBACK_EXIT, make_whole_totals);
 	ps_policy_flush(&dispatch->policy);
 	ps_policy_report(&dispatch->policy);
 }

@@ -326,6 +326,9 @@ void ps_script_destroy(struct ps_script *script)
 	for (size_t i = 0; i < script->nr_handlers; i++)
 		Py_XDECREF(script->handlers[i]);
 	free(script->handlers);
+	for (size_t i = 0; i < script->nr_region_handlers; i++)
+		Py_XDECREF(script->region_handlers[i]);
+	free(script->region_handlers);
 	for (size_t i = 0; i < PS_NR_CALLBACKS; i++)
 		Py_XDECREF(script->callbacks[i]);
 	Py_XDECREF(script->perfscope);

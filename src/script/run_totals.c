@@ -33,10 +33,11 @@ static PyObject *totals_between(const struct ps_run_totals *totals, PyObject *mo
 				uint64_t elapsed_ns)
 {
 	const struct ps_source_list *sources = totals->session->sources;
-	_cleanup_free_ struct ps_total *values = calloc(sources->nr_sources + 1, sizeof(*values));
+	_cleanup_free_ struct ps_total *values =
+		calloc(ps_sources_nr_shown(sources) + 1, sizeof(*values));
 	if (!values)
 		return PyErr_NoMemory();
-	for (size_t i = 0; i < sources->nr_sources; i++) {
+	for (size_t i = 0; i < ps_sources_nr_shown(sources); i++) {
 		struct ps_count count = ps_count_between(&before[i], &now[i]);
 		values[i] = (struct ps_total){
 			.name = sources->sources[i]->label,
@@ -46,8 +47,9 @@ static PyObject *totals_between(const struct ps_run_totals *totals, PyObject *mo
 			.is_valid = count.is_valid,
 		};
 	}
+	struct ps_totals_head head = { .calls = 1, .seconds = elapsed_ns / 1e9 };
 	_cleanup_pydecref_ PyObject *run =
-		ps_totals_create(module, 1, elapsed_ns / 1e9, values, sources->nr_sources);
+		ps_totals_create(module, &head, values, ps_sources_nr_shown(sources));
 	return run ? Py_BuildValue("{sO}", "run", run) : NULL;
 }
 

@@ -67,17 +67,18 @@ static char *event_text(const struct ps_source_list *sources)
 		return NULL;
 	unsigned int group = 0;
 	const struct ps_spec *last = NULL;
-	for (size_t i = 0; i < sources->nr_sources; i++) {
+	for (size_t i = 0; i < ps_sources_nr_shown(sources); i++) {
 		const struct ps_source *source = sources->sources[i];
 		// The events of a glob stand side by side.
 		if (source->spec && source->spec == last)
 			continue;
 		last = source->spec;
-		if (group && source->group != group)
+		// The group of regions is not one that was typed.
+		unsigned int own = source->group == sources->region_group ? 0 : source->group;
+		if (group && own != group)
 			putc('}', stream);
-		fprintf(stream, "%s%s", i ? "," : "",
-			source->group && source->group != group ? "{" : "");
-		group = source->group;
+		fprintf(stream, "%s%s", i ? "," : "", own && own != group ? "{" : "");
+		group = own;
 		fputs(source->spec ? source->spec->text : source->name, stream);
 	}
 	if (group)
@@ -94,8 +95,15 @@ static struct ps_error *write_head(const struct ps_source_list *sources, FILE *f
 	_cleanup_free_ char *events = event_text(sources);
 	if (!events)
 		return &ps_enomem;
-	fputs("# perfscope python -e ", file);
-	put_word(file, events);
+	fputs("# perfscope python", file);
+	if (*events) {
+		fputs(" -e ", file);
+		put_word(file, events);
+	}
+	for (size_t i = 0; sources->regions && i < sources->regions->nr_regions; i++) {
+		fputs(" -r ", file);
+		put_word(file, sources->regions->regions[i].text);
+	}
 	fputs(" this_file.py\n"
 	      "\"\"\"A script for perfscope: each function is called as its docstring says; each "
 	      "is "
@@ -205,7 +213,7 @@ typedef void (*write_function)(const struct ps_source *source, const char *handl
 static struct ps_error *write_each(const struct ps_source_list *sources, write_function write,
 				   FILE *file)
 {
-	for (size_t i = 0; i < sources->nr_sources; i++) {
+	for (size_t i = 0; i < ps_sources_nr_shown(sources); i++) {
 		if (!is_wanted(sources, i))
 			continue;
 		_cleanup_free_ char *handler = ps_identifier_from(sources->sources[i]->handler);
@@ -244,11 +252,28 @@ static void write_callback(enum ps_callback callback, FILE *file)
 
 static bool has_handler(const struct ps_source_list *sources)
 {
-	for (size_t i = 0; i < sources->nr_sources; i++) {
+	for (size_t i = 0; i < ps_sources_nr_shown(sources); i++) {
 		if (sources->sources[i]->is_sampling)
 			return true;
 	}
 	return false;
+}
+
+/** The handler of each region; one serves all whose names differ in what is no letter. */
+static void write_regions(const struct ps_region_spec_list *regions, FILE *file)
+{
+	for (size_t i = 0; regions && i < regions->nr_regions; i++) {
+		const char *handler = regions->regions[i].handler;
+		size_t first = 0;
+		while (strcmp(regions->regions[first].handler, handler))
+			first++;
+		if (first == i)
+			fprintf(file,
+				"\n\ndef %s(region: perfscope.RegionPass) -> None:\n"
+				"    \"\"\"Called at the end of each pass through %s.\"\"\"\n"
+				"    print(region, region.values)\n",
+				handler, regions->regions[i].name);
+	}
 }
 
 struct ps_error *ps_template_write(const struct ps_source_list *sources, FILE *file)
@@ -264,6 +289,7 @@ struct ps_error *ps_template_write(const struct ps_source_list *sources, FILE *f
 	error = write_each(sources, write_handler, file);
 	if (error)
 		return error;
+	write_regions(sources->regions, file);
 	static const enum ps_callback rest[] = { PS_CALLBACK_SAMPLE, PS_CALLBACK_INTERVAL,
 						 PS_CALLBACK_LOST, PS_CALLBACK_PRINT_STAT,
 						 PS_CALLBACK_EXIT };

@@ -68,14 +68,21 @@ static void check_handler(const struct ps_source_list *sources, const struct ps_
 	struct ps_nearest nearest;
 	ps_nearest_init(&nearest, name);
 	bool is_bound = false;
-	for (size_t i = 0; i < sources->nr_sources && !is_bound; i++) {
+	for (size_t i = 0; i < ps_sources_nr_shown(sources) && !is_bound; i++) {
 		_cleanup_free_ char *handler = ps_identifier_from(sources->sources[i]->handler);
 		is_bound = handler && !strcmp(handler, name);
 		if (handler)
 			ps_nearest_add(&nearest, handler);
 	}
+	bool is_region = !strncmp(name, "region__", strlen("region__"));
+	size_t nr_regions = sources->regions ? sources->regions->nr_regions : 0;
+	for (size_t i = 0; i < nr_regions && !is_bound; i++) {
+		is_bound = !strcmp(sources->regions->regions[i].handler, name);
+		ps_nearest_add(&nearest, sources->regions->regions[i].handler);
+	}
 	if (!is_bound)
-		tell(arity, name, ": -e has no such event", &nearest);
+		tell(arity, name, is_region ? ": -r has no such region" : ": -e has no such event",
+		     &nearest);
 	ps_nearest_deinit(&nearest);
 }
 

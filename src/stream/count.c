@@ -190,46 +190,58 @@ static bool count_members(const struct ps_session *session, const struct ps_stre
 	return true;
 }
 
-/** Count all members of the group that begins with @first; their number. */
-static size_t count_group(const struct ps_session *session, const struct ps_source *first,
-			  struct ps_count *counts)
+static bool is_member(const struct ps_stream *stream, unsigned int group)
+{
+	return stream->source && stream->source->group == group;
+}
+
+/** Count all members of @group, which need not stand next to each other. */
+static void count_group(const struct ps_session *session, unsigned int group,
+			struct ps_count *counts)
 {
 	const struct ps_source_list *sources = session->sources;
-	size_t nr = 0;
-	for (size_t i = first->index;
-	     i < sources->nr_sources && sources->sources[i]->group == first->group; i++)
-		counts[first->index + nr++] = (struct ps_count){ 0 };
-
+	for (size_t i = 0; i < sources->nr_sources; i++) {
+		if (sources->sources[i]->group == group)
+			counts[i] = (struct ps_count){ 0 };
+	}
 	const struct ps_source *last = NULL;
 	size_t side_band_at = 0;
 	bool has_failed = false;
-	for (size_t i = find_first(session, first); i < session->nr_streams; i++) {
+	for (size_t i = 0; i < session->nr_streams; i++) {
 		const struct ps_stream *stream = &session->streams[i];
-		if (stream->source->group != first->group)
-			break;
+		if (!stream->is_leader || !is_member(stream, group))
+			continue;
 		if (stream->source != last)
 			side_band_at = 0;
 		last = stream->source;
-		if (stream->is_leader)
-			has_failed |= !count_members(session, stream, &side_band_at, counts);
+		has_failed |= !count_members(session, stream, &side_band_at, counts);
 	}
-	for (size_t i = 0; i < nr; i++)
-		counts[first->index + i].is_valid &= !has_failed;
-	return nr;
+	for (size_t i = 0; i < sources->nr_sources; i++) {
+		if (sources->sources[i]->group == group)
+			counts[i].is_valid &= !has_failed;
+	}
+}
+
+/** Whether @source is the first of its group in @sources. */
+static bool is_first(const struct ps_source_list *sources, const struct ps_source *source)
+{
+	for (size_t i = 0; i < source->index; i++) {
+		if (sources->sources[i]->group == source->group)
+			return false;
+	}
+	return true;
 }
 
 void ps_session_count_all(const struct ps_session *session, struct ps_count *ret)
 {
 	const struct ps_source_list *sources = session->sources;
-	for (size_t i = 0; i < sources->nr_sources;) {
+	for (size_t i = 0; i < sources->nr_sources; i++) {
 		const struct ps_source *source = sources->sources[i];
 		// Once descriptors were opened again, not all of a group need stand in what its leader tells.
-		if (source->group && !session->has_reopened) {
-			i += count_group(session, source, ret);
-			continue;
-		}
-		ps_session_count(session, source, &ret[i]);
-		i++;
+		if (!source->group || session->has_reopened)
+			ps_session_count(session, source, &ret[i]);
+		else if (is_first(sources, source))
+			count_group(session, source->group, ret);
 	}
 }
 

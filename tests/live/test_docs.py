@@ -94,6 +94,9 @@ class TestExamples(LiveTestCase):
     def test_examples_of_scripting(self):
         self.assertEqual(self.check_page("docs/scripting.md"), 6)
 
+    def test_examples_of_regions(self):
+        self.assertEqual(self.check_page("docs/regions.md"), 1)
+
     def test_examples_of_events(self):
         text = "\n".join(re.findall(r"^    (.*)$", read("docs/events.md"), re.M))
         specs = re.findall(r"^perfscope python -e ('[^']*'|\S+) script.py$", text, re.M)
@@ -113,7 +116,7 @@ class TestExamples(LiveTestCase):
     def test_no_other_page_has_examples_that_are_not_run(self):
         self.assertEqual([path for path in PAGES if any(language in ("console", "python") for _, language, _ in
                                                         blocks(read(path)))],
-                         ["README.md", "docs/scripting.md"])
+                         ["README.md", "docs/regions.md", "docs/scripting.md"])
 
 
 class TestManPage(unittest.TestCase):
@@ -157,7 +160,7 @@ class TestScripting(unittest.TestCase):
         methods = {"__init__", "__getattr__", "__getitem__", "__contains__", "__len__", "__iter__", "__hash__", "__eq__"}
         missing = [name for name in names if name not in methods and not re.search(rf"(?<!\w){name}(?!\w)", self.code())]
         self.assertEqual(missing, [])
-        self.assertEqual(len(names), 39)
+        self.assertEqual(len(names), 51)
 
     def test_each_callback_is_told(self):
         source = read("src/script/bind.c")

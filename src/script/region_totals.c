@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+#include <perfscope/region_totals.h>
+
+#include <string.h>
+
+/** A region's sums as one row of numbers. */
+enum { ROW_CALLS, ROW_INCOMPLETE, ROW_ELAPSED_NS, ROW_COUNTS };
+
+static size_t nr_counts(const struct ps_region_totals *totals)
+{
+	return PS_PASS_NR_TIMES + ps_boundaries_nr_counters(totals->boundaries);
+}
+
+static size_t row_size(const struct ps_region_totals *totals)
+{
+	return ROW_COUNTS + nr_counts(totals);
+}
+
+struct ps_error *ps_region_totals_init(struct ps_region_totals *totals,
+				       const struct ps_boundaries *boundaries,
+				       const struct ps_region_spec_list *regions)
+{
+	*totals = (struct ps_region_totals){ boundaries, regions, NULL };
+	if (!boundaries)
+		return NULL;
+	totals->last = calloc(regions->nr_regions * row_size(totals) + 1, sizeof(*totals->last));
+	return totals->last ? NULL : &ps_enomem;
+}
+
+void ps_region_totals_deinit(struct ps_region_totals *totals)
+{
+	free(totals->last);
+	totals->last = NULL;
+}
+
+static void read_row(const struct ps_region_totals *totals, size_t region, uint64_t *ret)
+{
+	const struct ps_pass_sums *sums = ps_boundaries_sums(totals->boundaries, region);
+	ret[ROW_CALLS] = sums->calls;
+	ret[ROW_INCOMPLETE] = sums->incomplete;
+	ret[ROW_ELAPSED_NS] = sums->elapsed_ns;
+	memcpy(ret + ROW_COUNTS, sums->counts, nr_counts(totals) * sizeof(*ret));
+}
+
+/** A PerfEventTotals of @row. New reference, or NULL with an exception set. */
+static PyObject *make_totals(const struct ps_region_totals *totals, PyObject *module, size_t region,
+			     const uint64_t *row)
+{
+	size_t nr = ps_boundaries_nr_counters(totals->boundaries);
+	uint64_t invalid = ps_boundaries_sums(totals->boundaries, region)->invalid;
+	_cleanup_free_ struct ps_total *values = calloc(nr + 1, sizeof(*values));
+	if (!values)
+		return PyErr_NoMemory();
+	for (size_t i = 0; i < nr; i++) {
+		const struct ps_source *source = ps_boundaries_counter(totals->boundaries, i);
+		values[i] = (struct ps_total){
+			.name = source->label,
+			.value = row[ROW_COUNTS + PS_PASS_NR_TIMES + i],
+			.enabled_ns = row[ROW_COUNTS + PS_PASS_ENABLED_NS],
+			.running_ns = row[ROW_COUNTS + PS_PASS_RUNNING_NS],
+			.is_valid = !source->is_missing && !(invalid >> i & 1),
+		};
+	}
+	struct ps_totals_head head = {
+		.calls = row[ROW_CALLS],
+		.incomplete = row[ROW_INCOMPLETE],
+		.seconds = row[ROW_ELAPSED_NS] / 1e9,
+	};
+	return ps_totals_create(module, &head, values, nr);
+}
+
+static bool add_region(struct ps_region_totals *totals, PyObject *module, PyObject *dict,
+		       size_t region, uint64_t *last)
+{
+	size_t size = row_size(totals);
+	_cleanup_free_ uint64_t *row = calloc(size, sizeof(*row));
+	_cleanup_free_ uint64_t *now = calloc(size, sizeof(*now));
+	if (!row || !now) {
+		PyErr_NoMemory();
+		return false;
+	}
+	read_row(totals, region, now);
+	for (size_t i = 0; i < size; i++)
+		row[i] = now[i] - (last ? last[i] : 0);
+	if (last)
+		memcpy(last, now, size * sizeof(*last));
+	_cleanup_pydecref_ PyObject *object = make_totals(totals, module, region, row);
+	const char *name = totals->regions->regions[region].name;
+	return object && PyDict_SetItemString(dict, name, object) == 0;
+}
+
+bool ps_region_totals_add_interval(struct ps_region_totals *totals, PyObject *module,
+				   PyObject *dict)
+{
+	for (size_t i = 0; totals->boundaries && i < totals->regions->nr_regions; i++) {
+		uint64_t *last = totals->last + i * row_size(totals);
+		if (!add_region(totals, module, dict, i, last))
+			return false;
+	}
+	return true;
+}
+
+bool ps_region_totals_add_whole(struct ps_region_totals *totals, PyObject *module, PyObject *dict)
+{
+	for (size_t i = 0; totals->boundaries && i < totals->regions->nr_regions; i++) {
+		if (!add_region(totals, module, dict, i, NULL))
+			return false;
+	}
+	return true;
+}

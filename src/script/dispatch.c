@@ -568,13 +568,22 @@ void ps_dispatch_set_print_stat(struct ps_dispatch *dispatch, void (*print)(void
 	dispatch->print_argument = argument;
 }
 
+static void finish_regions(struct ps_boundaries *boundaries)
+{
+	ps_boundaries_finish(boundaries);
+	if (ps_boundaries_nr_missed(boundaries))
+		ps_log(PS_LOG_WARNING, "-r: too many threads at a time to follow all; their passes "
+				       "count as incomplete "
+				       "(observe fewer: -p, -t, -C)");
+}
+
 void ps_dispatch_exit(struct ps_dispatch *dispatch)
 {
 	if (dispatch->is_exited)
 		return;
 	dispatch->is_exited = true;
 	if (dispatch->boundaries)
-		ps_boundaries_finish(dispatch->boundaries);
+		finish_regions(dispatch->boundaries);
 	if (has_callback(dispatch, PS_CALLBACK_EXIT))
 		call_with_totals(dispatch, PS_CALLBACK_EXIT, make_whole_totals);
 	ps_policy_flush(&dispatch->policy);

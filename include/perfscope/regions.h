@@ -64,6 +64,9 @@ const char *ps_regions_reason(size_t index);
 struct ps_error *ps_regions_read(bool by_thread, struct ps_region_total **ret, size_t *ret_nr);
 struct ps_error *ps_regions_reset(void);
 
+/** How often a thread found no room for a region, whose passes are then missing in the sums. */
+uint64_t ps_regions_nr_missed(void);
+
 /** What an empty pass counts by itself, per counter, and its time: the median of many, measured by configure. calls: of how many. */
 void ps_regions_overhead(struct ps_region_sums *ret);
 

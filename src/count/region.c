@@ -169,6 +169,10 @@ EXPORTED int perfscope_region_report(FILE *file)
 		if (ps_regions_reason(i))
 			fprintf(file, "%s: %s\n", counters[i].name, ps_regions_reason(i));
 	}
+	if (ps_regions_nr_missed())
+		fprintf(file,
+			"no room for a region in a thread, %llu times: its passes are missing\n",
+			(unsigned long long)ps_regions_nr_missed());
 	return ferror(file) ? keep_error(ps_error_format(PS_ERROR_OS, "the report was not written"))
 			    : 0;
 }

@@ -233,6 +233,16 @@ struct ps_error *ps_regions_reset(void)
 	return error;
 }
 
+uint64_t ps_regions_nr_missed(void)
+{
+	struct setup *setup = get_setup();
+	if (!setup)
+		return 0;
+	uint64_t nr = ps_region_table_nr_missed(setup->sinks[SINK_OWN].table);
+	put_setup(setup);
+	return nr;
+}
+
 void ps_regions_overhead(struct ps_region_sums *ret)
 {
 	*ret = overhead;

@@ -197,6 +197,20 @@ TEST(region_table, a_pass_may_end_in_another_thread_than_it_began)
 	destroy();
 }
 
+TEST(region_table, a_pass_left_open_by_a_thread_that_ended_is_incomplete_at_the_end)
+{
+	create_memory();
+	struct ps_region_slot *slot = claim("x");
+	pass(slot, 1);
+	ps_region_slot_open(slot, 1);
+	ps_region_slot_release(slot);
+	read_totals(false, false);
+	ASSERT_EQ(totals[0].sums.incomplete, 0);
+	read_totals(false, true);
+	ASSERT_EQ(totals[0].sums.incomplete, 1);
+	destroy();
+}
+
 TEST(region_table, a_counter_that_never_ran_is_invalid)
 {
 	create_memory();

@@ -361,3 +361,33 @@ TEST(counter, a_group_with_a_counter_of_software_is_read_by_the_kernel)
 	ASSERT_FALSE(ps_counter_group_is_direct(group));
 	close_group();
 }
+
+/** Counters of retired instructions, as many as no PMU has. */
+static void make_many(void)
+{
+	parse("instructions");
+	for (size_t i = 0; i < PS_MAX_COUNTERS; i++)
+		counters[i] = counters[0];
+}
+
+TEST(counter, a_group_that_the_pmu_cannot_hold_is_split_until_all_run)
+{
+	parse("instructions");
+	struct ps_error *error = ps_counter_group_open(counters, 1, 0, &group);
+	if (error) {
+		ps_error_destroy(error);
+		SKIP("no hardware PMU here");
+	}
+	close_group();
+	make_many();
+	ASSERT_OK(ps_counter_group_open(counters, PS_MAX_COUNTERS, 0, &group));
+	ASSERT_TRUE(ps_counter_group_nr_parts(group) > 1);
+	uint64_t start_ns = ps_monotonic_ns();
+	while (ps_monotonic_ns() - start_ns < 500 * PS_NS_PER_MS)
+		;
+	struct ps_reading now[PS_MAX_COUNTERS];
+	ASSERT_EQ(ps_counter_group_read_bits(group, now), 0);
+	for (size_t i = 0; i < PS_MAX_COUNTERS; i++)
+		ASSERT_TRUE(now[i].running_ns > 0 && now[i].value > 0);
+	close_group();
+}

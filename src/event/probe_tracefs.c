@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <perfscope/leftover.h>
 #include <perfscope/log.h>
 #include <perfscope/tracepoint.h>
 #include <signal.h>
@@ -19,51 +20,10 @@ static struct ps_probe *first;
 static int event_fds[] = { -1, -1 };
 static pid_t owner;
 
-/** The start time of the process @pid in clock ticks after boot, 0: not known; 'Z' in its state: it has ended. */
-static unsigned long long start_time(pid_t pid, char *ret_state)
-{
-	char path[32], line[1024];
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	_cleanup_fclose_ FILE *file = fopen(path, "re");
-	*ret_state = '\0';
-	if (!file || !fgets(line, sizeof(line), file))
-		return 0;
-	const char *at = strrchr(line, ')'); // a name may have blanks and parentheses
-	if (at && at[1] == ' ')
-		*ret_state = at[2];
-	for (int i = 0; at && i < 20; i++)
-		at = strchr(at + 1, ' ');
-	return at ? strtoull(at, NULL, 10) : 0;
-}
-
-static unsigned long pid_namespace(void)
-{
-	struct stat status;
-	return stat("/proc/self/ns/pid", &status) ? 0 : status.st_ino;
-}
-
 bool ps_probe_group_owner(const char *group, unsigned long ns, int *ret_pid,
 			  unsigned long long *ret_start)
 {
-	int pid, length = 0;
-	unsigned long long start;
-	unsigned long of;
-	if (sscanf(group, "perfscope_%d_%llu_%lu%n", &pid, &start, &of, &length) != 3 ||
-	    group[length] || pid <= 0 || of != ns)
-		return false;
-	*ret_pid = pid;
-	*ret_start = start;
-	return true;
-}
-
-static bool is_gone(pid_t pid, unsigned long long start)
-{
-	if (kill(pid, 0) && errno == ESRCH)
-		return true;
-	char state;
-	unsigned long long now = start_time(pid, &state);
-	// Where nobody waits for it, as in some containers, it stays a zombie for good.
-	return (now && now != start) || state == 'Z';
+	return ps_leftover_owner(group, '_', ns, ret_pid, ret_start);
 }
 
 /** Write "-:GROUP/EVENT"; the errno, 0: it is gone. */
@@ -83,7 +43,7 @@ static void sweep_line(int fd, char *line, unsigned long ns)
 	group++;
 	int pid;
 	unsigned long long start;
-	if (!ps_probe_group_owner(group, ns, &pid, &start) || !is_gone(pid, start))
+	if (!ps_probe_group_owner(group, ns, &pid, &start) || !ps_leftover_is_gone(pid, start))
 		return;
 	char text[256];
 	snprintf(text, sizeof(text), "-:%s/%s\n", group, event);
@@ -115,7 +75,7 @@ static void sweep_file(const char *tracefs, const char *name, unsigned long ns)
 
 void ps_probe_sweep(const char *tracefs)
 {
-	unsigned long ns = pid_namespace();
+	unsigned long ns = ps_leftover_namespace();
 	for (size_t i = 0; i < PS_ARRAY_SIZE(files); i++)
 		sweep_file(tracefs, files[i], ns);
 }
@@ -145,15 +105,16 @@ static struct ps_error *open_events(const char *tracefs, bool is_kernel)
 static char *make_event_name(const char *name)
 {
 	static unsigned int number;
-	char plain[24], state;
+	char plain[24];
 	size_t i = 0;
 	for (; i < sizeof(plain) - 1 && name[i]; i++)
 		plain[i] = isalnum((unsigned char)name[i]) ? name[i] : '_';
 	plain[i] = '\0';
+	char group[PS_LEFTOVER_NAME_SIZE];
+	ps_leftover_name('_', group);
 	char *event;
-	if (asprintf(&event, "perfscope_%d_%llu_%lu/%s%s_%u", (int)getpid(),
-		     start_time(getpid(), &state), pid_namespace(),
-		     isdigit((unsigned char)*plain) ? "_" : "", plain, ++number) < 0)
+	if (asprintf(&event, "%s/%s%s_%u", group, isdigit((unsigned char)*plain) ? "_" : "", plain,
+		     ++number) < 0)
 		return NULL;
 	return event;
 }

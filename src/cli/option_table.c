@@ -42,7 +42,7 @@ const struct ps_option ps_option_table[] = {
 	TEXT(0, "cgroup", "PATH", TARGET, cgroup, "observe a cgroup (version 2)"),
 	VALUE(0, "run", "CMD...", RUN, TARGET, run,
 	      "start and observe a program; takes all that follows"),
-	FLAG(0, "inherit", INHERIT, inherit, "follow children of the target"),
+	FLAG(0, "inherit", CHILDREN, inherit, "follow children of the target"),
 	NUMBER('i', "interval", "MS", INTERVAL, interval_ms, 1, MAX_MS,
 	       "call __interval__, or print a summary where there is none"),
 	NUMBER('F', "freq", "HZ", SAMPLING, freq, 1, UINT32_MAX,

@@ -58,7 +58,7 @@ enum ps_counter_group_flags {
 };
 
 /** What a counter had counted when it was read. Differences of two reads are what passed in between. */
-struct ps_reading {
+struct ps_counter_reading {
 	uint64_t value;
 	uint64_t enabled_ns; // the thread ran, the counter wanted to count
 	uint64_t running_ns; // it did; less than enabled: the PMU was shared out
@@ -90,10 +90,10 @@ void ps_counter_group_close(struct ps_counter_group *group);
  * What is refused or could not be read is 0 in all three. A counter that wanted to count and never ran (enabled_ns
  * without running_ns) has no value either.
  */
-bool ps_counter_group_read(struct ps_counter_group *group, struct ps_reading *ret);
+bool ps_counter_group_read(struct ps_counter_group *group, struct ps_counter_reading *ret);
 
 /** The same, telling which: the bits of counters that could not be read. */
-uint32_t ps_counter_group_read_bits(struct ps_counter_group *group, struct ps_reading *ret);
+uint32_t ps_counter_group_read_bits(struct ps_counter_group *group, struct ps_counter_reading *ret);
 
 /** Why counter @index has no value, in words; NULL: it has. Stays the group's. */
 const char *ps_counter_group_reason(const struct ps_counter_group *group, size_t index);

@@ -8,6 +8,7 @@
 #define PERFSCOPE_DISPATCH_H
 
 #include <perfscope/merge.h>
+#include <perfscope/region_table.h>
 #include <perfscope/script.h>
 #include <perfscope/lookup.h>
 
@@ -19,8 +20,9 @@ enum ps_dispatch_state {
 };
 
 struct ps_dispatch_options {
-	uint64_t max_events; // -N, 0: no limit
-	bool stop_on_error;  // --on-error=stop
+	uint64_t max_events;		 // -N, 0: no limit
+	bool stop_on_error;		 // --on-error=stop
+	struct ps_region_table *regions; // of ps_program_regions_counters, borrowed; NULL: none
 };
 
 struct ps_dispatch;

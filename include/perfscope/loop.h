@@ -28,6 +28,7 @@ struct ps_loop_options {
 	struct ps_usage_meter *meter;	// for --usage and SIGUSR2
 	int workload_fd;		// readable when the program of --run has ended, -1: none
 	int cpu_watch_fd;		// of ps_cpu_watch_open, -1: none
+	struct ps_region_table *regions; // that programs fill, swept now and then; NULL: none
 	bool is_ordered;
 	uint64_t latency_ns;  // at most so long from event to handler
 	uint64_t interval_ns; // 0: none, as for the two below

@@ -11,6 +11,7 @@
 #include <perfscope/passes.h>
 #include <perfscope/record.h>
 #include <perfscope/lookup.h>
+#include <perfscope/region_table.h>
 
 /** A guard for a reference that a local variable owns. */
 static inline void ps_pydecref_p(void *object)
@@ -27,6 +28,7 @@ struct ps_host {
 	struct ps_lookup lookup;
 	void (*stop)(void *argument);	    // perfscope.stop()
 	void (*print_stat)(void *argument); // perfscope.print_stat()
+	struct ps_region_table *regions;    // of the run, borrowed; NULL: none
 };
 
 /** Set or, with NULL, clear the host of @module (borrowed by it until cleared). */

@@ -27,7 +27,8 @@ struct ps_region_sums {
 	uint64_t elapsed_ns; // CLOCK_MONOTONIC
 	// The bit of each counter that could not be read in some pass: its sum would be too small.
 	uint32_t invalid;
-	struct ps_reading counted[PS_MAX_COUNTERS]; // of the table's counters; the rest is 0
+	struct ps_counter_reading
+		counted[PS_MAX_COUNTERS]; // of the table's counters; the rest is 0
 };
 
 /** One thread's sums of one name. Written by that thread alone. */

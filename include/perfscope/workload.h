@@ -20,9 +20,11 @@ struct ps_workload;
  * The child has the limits and the standard streams of this moment, so create it before they are changed, and before
  * threads are started. Its signal mask is empty and its dispositions are the default ones, but for the terminal's
  * signals that are ignored (nohup, a shell's background job). It stays in our process group: a Ctrl-C reaches it too.
+ * @setting, "NAME=VALUE", is in the environment of the program alone; NULL: none.
  * Errors: the command is empty, does not exist or is no program; its name and why.
  */
-struct ps_error *ps_workload_create(char *const argv[], struct ps_workload **ret);
+struct ps_error *ps_workload_create(char *const argv[], const char *setting,
+				    struct ps_workload **ret);
 
 /** End the child where it was not started; one that runs is left to run. Takes NULL. */
 void ps_workload_destroy(struct ps_workload *workload);

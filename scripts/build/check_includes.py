@@ -32,8 +32,8 @@ HEADERS = {
     "symbol": "lookup maps symbol",
     "count": "counter region region_table regions",
     "python": "docstrings python python_types",
-    "script": "binding child dispatch policy region_totals run_totals script",
-    "cli": "cli deadline doctor hotplug list loop options output run signals summary user workload",
+    "script": "binding child dispatch policy program_regions region_totals run_totals script",
+    "cli": "cli deadline doctor hotplug list loop options output region_file run signals summary user workload",
 }
 ROOM_OF_HEADER = {f"{name}.h": room for room, names in HEADERS.items() for name in names.split()}
 

@@ -11,13 +11,16 @@
 
 #define MAX_EVENTS 64
 
+// Programs that come and go leave their sums in the table of regions, which has room for so many.
+#define SWEEP_NS (100 * PS_NS_PER_MS)
+
 /** What a descriptor stands for, in epoll_event's data: a ring by its index, or one of these. */
 enum { WAKE_SIGNAL = UINT32_MAX, WAKE_WORKLOAD = UINT32_MAX - 1, WAKE_CPU = UINT32_MAX - 2 };
 
 struct loop {
 	const struct ps_loop_options *options;
 	int epoll_fd;
-	struct ps_deadline interval, usage, duration;
+	struct ps_deadline interval, usage, duration, sweep;
 	struct ps_hotplug hotplug;
 	uint64_t pace_ns;    // between two looks into rings that are below their watermark
 	uint64_t warm_up_ns; // the same for the first looks: it doubles until it reaches pace_ns
@@ -144,6 +147,8 @@ static bool take_deadlines(struct loop *loop)
 	is_due &= !loop->is_ended || !loop->options->summary;
 	if (is_due)
 		take_interval(loop);
+	if (ps_deadline_take(&loop->sweep, now_ns))
+		ps_region_table_sweep(loop->options->regions);
 	if (ps_deadline_take(&loop->usage, now_ns))
 		ps_usage_print(loop->options->meter);
 	return is_due;
@@ -162,6 +167,7 @@ static uint64_t next_wake_ns(struct loop *loop)
 	uint64_t wake_ns = ps_monotonic_ns() + pace_ns;
 	wake_ns = ps_deadline_limit(&loop->interval, wake_ns);
 	wake_ns = ps_deadline_limit(&loop->usage, wake_ns);
+	wake_ns = ps_deadline_limit(&loop->sweep, wake_ns);
 	return ps_deadline_limit(&loop->duration, wake_ns);
 }
 
@@ -233,6 +239,7 @@ struct ps_error *ps_loop_run(const struct ps_loop_options *options, enum ps_loop
 		.interval = ps_deadline_start(options->interval_ns, now_ns),
 		.usage = ps_deadline_start(options->usage_ns, now_ns),
 		.duration = ps_deadline_start(options->duration_ns, now_ns),
+		.sweep = ps_deadline_start(options->regions ? SWEEP_NS : 0, now_ns),
 		.pace_ns = pace_of(options),
 		.warm_up_ns = PS_MERGE_SLACK_NS + PS_NS_PER_MS,
 	};

@@ -38,6 +38,24 @@ static void report_stacks(const struct ps_symbolizer *symbolizer)
 	}
 }
 
+void ps_report_regions(const struct ps_region_table *table)
+{
+	size_t nr;
+	const struct ps_counter *counters = ps_region_table_counters(table, &nr);
+	for (size_t i = 0; i < nr; i++) {
+		const char *reason = ps_region_table_reason(table, i);
+		if (reason)
+			ps_log(PS_LOG_WARNING, "%s was not counted in all regions: %s",
+			       counters[i].name, reason);
+	}
+	uint64_t nr_missed = ps_region_table_nr_missed(table);
+	if (nr_missed)
+		ps_log(PS_LOG_WARNING,
+		       "%llu times a thread's region found the table of %d full, and its passes "
+		       "are not counted: fewer names or threads at a time help",
+		       (unsigned long long)nr_missed, PS_REGION_TABLE_SLOTS);
+}
+
 void ps_report(const struct ps_session *session, const struct ps_merge *merge,
 	       const struct ps_dispatch *dispatch, const struct ps_symbolizer *symbolizer)
 {

@@ -8,6 +8,9 @@
 #include <perfscope/deadline.h>
 #include <perfscope/log.h>
 #include <perfscope/loop.h>
+#include <perfscope/program_regions.h>
+#include <perfscope/region_file.h>
+#include <perfscope/regions.h>
 #include <perfscope/signals.h>
 #include <perfscope/user.h>
 #include <perfscope/workload.h>
@@ -24,6 +27,8 @@ struct run {
 	struct ps_source_list *sources; // borrowed
 	struct ps_user user;
 	struct ps_output output;
+	const char *region_path; // where programs find their table; NULL: nowhere
+	struct ps_region_table *regions;
 	struct ps_workload *workload;
 	int cpu_watch_fd; // -1: none
 	struct ps_target target;
@@ -40,6 +45,22 @@ struct run {
 	int status;
 };
 
+/** Start the program of --run, told where the table of regions is going to be. */
+static struct ps_error *create_workload(struct run *run)
+{
+	_cleanup_error_ struct ps_error *error =
+		ps_region_file_make(run->options->user ? &run->user : NULL, &run->region_path);
+	if (error)
+		ps_log(PS_LOG_WARNING, "regions of the program are not counted: %s",
+		       error->message);
+	_cleanup_free_ char *setting = NULL;
+	if (!error && asprintf(&setting, PS_REGION_TABLE_VARIABLE "=%s", run->region_path) < 0) {
+		setting = NULL;
+		return &ps_enomem;
+	}
+	return ps_workload_create(run->options->run, setting, &run->workload);
+}
+
 /** What needs no event: whom to become, where to write, what to start. */
 static struct ps_error *prepare(struct run *run)
 {
@@ -48,7 +69,7 @@ static struct ps_error *prepare(struct run *run)
 	if (options->user)
 		error = ps_user_find(options->user, &run->user);
 	if (!error && options->run)
-		error = ps_workload_create(options->run, &run->workload);
+		error = create_workload(run);
 	if (!error)
 		error = ps_output_open(options->output, &run->output);
 	if (!error)
@@ -149,6 +170,24 @@ static struct ps_error *open_session(struct run *run)
 	return error;
 }
 
+/** The table that the program's regions write to, and the script's own. */
+static struct ps_error *create_regions(struct run *run)
+{
+	struct ps_counter counters[PS_MAX_COUNTERS];
+	size_t nr, nr_left = ps_program_regions_counters(run->sources, counters, &nr);
+	if (nr_left)
+		ps_log(PS_LOG_INFO, "regions count the first %d counters", PS_MAX_COUNTERS);
+	struct ps_error *error =
+		ps_region_table_create(run->region_path, counters, nr, 0, &run->regions);
+	if (!error || !run->region_path)
+		return error;
+	ps_log(PS_LOG_WARNING, "regions of the program are not counted: %s", error->message);
+	ps_error_destroy(error);
+	ps_region_file_remove();
+	run->region_path = NULL;
+	return ps_region_table_create(NULL, counters, nr, 0, &run->regions);
+}
+
 static struct ps_error *open_events(struct run *run)
 {
 	struct ps_error *error = prepare(run);
@@ -156,6 +195,8 @@ static struct ps_error *open_events(struct run *run)
 		error = resolve_target(run);
 	if (!error)
 		error = open_session(run);
+	if (!error)
+		error = create_regions(run);
 	if (!error && run->options->user)
 		error = ps_user_become(&run->user);
 	return error;
@@ -191,12 +232,15 @@ static struct ps_error *load_script(struct run *run)
 {
 	struct ps_error *error = start_interp(run);
 	if (!error)
+		error = ps_regions_attach(run->regions);
+	if (!error)
 		error = import_script(run);
 	if (error || !run->is_loaded)
 		return error;
 	struct ps_dispatch_options dispatch_options = {
 		.max_events = run->options->max_events,
 		.stop_on_error = run->options->stop_on_error,
+		.regions = run->regions,
 	};
 	error = ps_script_bind(run->script, run->sources);
 	if (!error)
@@ -246,6 +290,7 @@ static struct ps_error *run_loop(struct run *run)
 		.summary = run->summary,
 		.output = &run->output,
 		.meter = &run->meter,
+		.regions = run->region_path ? run->regions : NULL,
 		.workload_fd = run->workload ? ps_workload_pidfd(run->workload) : -1,
 		.cpu_watch_fd = run->cpu_watch_fd,
 		.is_ordered = options->is_ordered,
@@ -307,6 +352,7 @@ static struct ps_error *run_script(struct run *run)
 	ps_signals_set_phase(PS_PHASE_ENDING, NULL);
 	ps_dispatch_exit(run->dispatch);
 	ps_signals_set_phase(PS_PHASE_OURS, NULL);
+	ps_report_regions(run->regions);
 	ps_report(run->session, run->merge, run->dispatch, run->lookup.symbolizer);
 	run->status = ps_dispatch_status(run->dispatch);
 	return error;
@@ -339,6 +385,8 @@ static void destroy(struct run *run)
 		ps_signals_set_phase(PS_PHASE_OURS, NULL);
 		ps_signals_claim(); // Python gave them back
 	}
+	// The table stays mapped: a thread of the script that still runs may be in a region.
+	ps_region_file_remove();
 	ps_symbolizer_destroy(run->lookup.symbolizer);
 	ps_maps_destroy(run->lookup.maps);
 	ps_tasks_destroy(run->lookup.tasks);

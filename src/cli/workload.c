@@ -121,7 +121,8 @@ static void reset_signals(void)
 }
 
 /** The child: wait for the byte, become the program, or tell why not. Async-signal-safe. */
-static void __attribute__((noreturn)) run_child(const char *path, char *const argv[], int socket)
+static void __attribute__((noreturn))
+run_child(const char *path, char *const argv[], char *const environment[], int socket)
 {
 	reset_signals();
 	char go;
@@ -131,14 +132,34 @@ static void __attribute__((noreturn)) run_child(const char *path, char *const ar
 	} while (nr < 0 && errno == EINTR);
 	if (nr != sizeof(go))
 		_exit(EXIT_NOT_STARTED); // perfscope ended before it came to this
-	execv(path, argv);
+	execve(path, argv, environment);
 	int os_errno = errno;
 	send(socket, &os_errno, sizeof(os_errno), MSG_NOSIGNAL);
 	_exit(EXIT_NOT_STARTED);
 }
 
-static struct ps_error *fork_child(struct ps_workload *workload, char *const argv[])
+/** The environment with @setting in it, in memory that the caller frees; NULL: no memory. */
+static char **make_environment(const char *setting)
 {
+	size_t nr = 0, nr_kept = 0, length = setting ? strcspn(setting, "=") + 1 : 0;
+	while (environ && environ[nr])
+		nr++;
+	char **environment = calloc(nr + 2, sizeof(*environment));
+	for (size_t i = 0; environment && i < nr; i++) {
+		if (!setting || strncmp(environ[i], setting, length))
+			environment[nr_kept++] = environ[i];
+	}
+	if (environment)
+		environment[nr_kept] = (char *)setting;
+	return environment;
+}
+
+static struct ps_error *fork_child(struct ps_workload *workload, char *const argv[],
+				   const char *setting)
+{
+	_cleanup_free_ char **environment = make_environment(setting);
+	if (!environment)
+		return &ps_enomem;
 	int sockets[2];
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets))
 		return ps_error_os(errno, "run %s: a socket to the child", workload->name);
@@ -146,7 +167,7 @@ static struct ps_error *fork_child(struct ps_workload *workload, char *const arg
 	if (!pid) {
 		// Its copy of our end would keep it waiting when we are gone.
 		close(sockets[0]);
-		run_child(workload->path, argv, sockets[1]);
+		run_child(workload->path, argv, environment, sockets[1]);
 	}
 	int fork_errno = errno;
 	close(sockets[1]);
@@ -160,7 +181,8 @@ static struct ps_error *fork_child(struct ps_workload *workload, char *const arg
 	return NULL;
 }
 
-struct ps_error *ps_workload_create(char *const argv[], struct ps_workload **ret)
+struct ps_error *ps_workload_create(char *const argv[], const char *setting,
+				    struct ps_workload **ret)
 {
 	if (!argv[0])
 		return ps_error_format(PS_ERROR_USAGE, "--run: no command follows");
@@ -172,7 +194,7 @@ struct ps_error *ps_workload_create(char *const argv[], struct ps_workload **ret
 	struct ps_error *error =
 		workload->name ? find_program(argv[0], &workload->path) : &ps_enomem;
 	if (!error)
-		error = fork_child(workload, argv);
+		error = fork_child(workload, argv, setting);
 	if (error) {
 		ps_workload_destroy(workload);
 		return error;

@@ -56,8 +56,8 @@ struct ps_error *calibrate(struct setup *setup, struct ps_counter_group *group,
 	*ret = (struct ps_region_sums){ .calls = NR_PASSES,
 					.elapsed_ns = median(samples->elapsed_ns) };
 	for (size_t i = 0; i < own->nr; i++)
-		ret->counted[i] = (struct ps_reading){ median(samples->counted[i][0]),
-						       median(samples->counted[i][1]),
-						       median(samples->counted[i][2]) };
+		ret->counted[i] = (struct ps_counter_reading){ median(samples->counted[i][0]),
+							       median(samples->counted[i][1]),
+							       median(samples->counted[i][2]) };
 	return NULL;
 }

@@ -107,7 +107,7 @@ static inline bool ps_direct_is_offered(const volatile struct perf_event_mmap_pa
 
 /** Read the counter of @page; false: only the kernel can, since it is not on the hardware now. */
 static inline bool ps_direct_read(const volatile struct perf_event_mmap_page *page,
-				  struct ps_reading *ret)
+				  struct ps_counter_reading *ret)
 {
 	uint32_t sequence;
 	do {

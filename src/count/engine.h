@@ -42,7 +42,7 @@ struct pass {
 	uint32_t depth;
 	uint32_t failed; // bits of counters that could not be read at the start
 	uint64_t start_ns;
-	struct ps_reading start[PS_MAX_COUNTERS];
+	struct ps_counter_reading start[PS_MAX_COUNTERS];
 };
 
 #define NR_QUICK_NAMES 64

@@ -25,7 +25,7 @@ static uint32_t all_bits(size_t nr)
 	return (uint32_t)((1ULL << nr) - 1);
 }
 
-bool counter_part_read(const struct part *part, struct ps_reading *ret)
+bool counter_part_read(const struct part *part, struct ps_counter_reading *ret)
 {
 	struct {
 		uint64_t nr, enabled_ns, running_ns, values[PS_MAX_COUNTERS];
@@ -35,11 +35,12 @@ bool counter_part_read(const struct part *part, struct ps_reading *ret)
 		return false;
 	for (size_t i = 0; i < part->nr; i++)
 		ret[part->indexes[i]] =
-			(struct ps_reading){ data.values[i], data.enabled_ns, data.running_ns };
+			(struct ps_counter_reading){ data.values[i], data.enabled_ns,
+						     data.running_ns };
 	return true;
 }
 
-static bool read_direct(const struct ps_counter_group *group, struct ps_reading *ret)
+static bool read_direct(const struct ps_counter_group *group, struct ps_counter_reading *ret)
 {
 	for (size_t i = 0; i < group->nr; i++) {
 		if (!ps_direct_read(group->pages[i], &ret[i]))
@@ -48,7 +49,7 @@ static bool read_direct(const struct ps_counter_group *group, struct ps_reading 
 	return true;
 }
 
-uint32_t ps_counter_group_read_bits(struct ps_counter_group *group, struct ps_reading *ret)
+uint32_t ps_counter_group_read_bits(struct ps_counter_group *group, struct ps_counter_reading *ret)
 {
 	if (group->is_direct && PS_LIKELY(read_direct(group, ret)))
 		return 0;
@@ -68,7 +69,7 @@ uint32_t ps_counter_group_read_bits(struct ps_counter_group *group, struct ps_re
 	return failed;
 }
 
-bool ps_counter_group_read(struct ps_counter_group *group, struct ps_reading *ret)
+bool ps_counter_group_read(struct ps_counter_group *group, struct ps_counter_reading *ret)
 {
 	return ps_counter_group_read_bits(group, ret) != all_bits(group->nr);
 }
@@ -90,6 +91,6 @@ size_t ps_counter_group_nr_parts(const struct ps_counter_group *group)
 
 bool ps_counter_group_is_direct(const struct ps_counter_group *group)
 {
-	struct ps_reading reading[PS_MAX_COUNTERS];
+	struct ps_counter_reading reading[PS_MAX_COUNTERS];
 	return group->is_direct && read_direct(group, reading);
 }

@@ -24,6 +24,6 @@ struct ps_counter_group {
 };
 
 /** Read the counters of @part; false: the kernel gave fewer bytes, as it does where it gave up on one of them. */
-bool counter_part_read(const struct part *part, struct ps_reading *ret);
+bool counter_part_read(const struct part *part, struct ps_counter_reading *ret);
 
 #endif

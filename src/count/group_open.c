@@ -85,11 +85,11 @@ static int open_in_part(struct ps_counter_group *group, size_t index,
 /** Whether the PMU can take all of @part at once, now that no other part of ours is enabled. */
 static bool part_runs(const struct part *part)
 {
-	struct ps_reading reading[PS_MAX_COUNTERS];
+	struct ps_counter_reading reading[PS_MAX_COUNTERS];
 	ioctl(part->fd, PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP);
 	bool is_read = counter_part_read(part, reading);
 	ioctl(part->fd, PERF_EVENT_IOC_DISABLE, PERF_IOC_FLAG_GROUP);
-	const struct ps_reading *first = &reading[part->indexes[0]];
+	const struct ps_counter_reading *first = &reading[part->indexes[0]];
 	return is_read && (first->running_ns || !first->enabled_ns);
 }
 

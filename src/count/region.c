@@ -60,7 +60,7 @@ EXPORTED const char *perfscope_region_error(void)
 static struct perfscope_region_value make_value(const struct ps_region_sums *sums, size_t index,
 						const char *name)
 {
-	const struct ps_reading *counted = &sums->counted[index];
+	const struct ps_counter_reading *counted = &sums->counted[index];
 	struct perfscope_region_value value = { .name = name, .coverage = 1 };
 	if (sums->invalid >> index & 1) {
 		value.coverage = 0;

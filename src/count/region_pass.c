@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "engine.h"
 
-static uint32_t read_counters(const struct thread *thread, struct ps_reading *ret)
+static uint32_t read_counters(const struct thread *thread, struct ps_counter_reading *ret)
 {
 	if (PS_LIKELY(thread->group))
 		return ps_counter_group_read_bits(thread->group, ret);
@@ -27,7 +27,7 @@ void pass_begin(struct thread *thread, struct pass *pass, int nr_opened)
 }
 
 static inline void add_counted(struct ps_region_sums *sums, const struct sink *sink,
-			       const struct pass *pass, const struct ps_reading *now,
+			       const struct pass *pass, const struct ps_counter_reading *now,
 			       uint32_t failed)
 {
 	for (size_t i = 0; i < sink->nr; i++) {
@@ -36,8 +36,8 @@ static inline void add_counted(struct ps_region_sums *sums, const struct sink *s
 			sums->invalid |= 1U << i;
 			continue;
 		}
-		struct ps_reading *counted = &sums->counted[i];
-		const struct ps_reading *start = &pass->start[index];
+		struct ps_counter_reading *counted = &sums->counted[i];
+		const struct ps_counter_reading *start = &pass->start[index];
 		counted->value += now[index].value - start->value;
 		counted->enabled_ns += now[index].enabled_ns - start->enabled_ns;
 		counted->running_ns += now[index].running_ns - start->running_ns;
@@ -62,7 +62,7 @@ void pass_end(struct thread *thread, struct pass *pass, int nr_calls)
 		end_inner(pass, nr_calls);
 		return;
 	}
-	struct ps_reading now[PS_MAX_COUNTERS];
+	struct ps_counter_reading now[PS_MAX_COUNTERS];
 	uint32_t failed = pass->failed | read_counters(thread, now); // first, see pass_begin
 	uint64_t elapsed_ns = ps_monotonic_ns() - pass->start_ns;
 	pass->depth = 0;

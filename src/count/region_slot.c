@@ -69,7 +69,7 @@ struct ps_region_sums *ps_region_slot_edit(struct ps_region_slot *slot)
 	unsigned int whole = state_sequence(state) & 1;
 	memcpy(&slot->sums[!whole], &slot->sums[whole],
 	       offsetof(struct ps_region_sums, counted) +
-		       slot->nr_counters * sizeof(struct ps_reading));
+		       slot->nr_counters * sizeof(struct ps_counter_reading));
 	return &slot->sums[!whole];
 }
 

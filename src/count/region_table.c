@@ -138,7 +138,8 @@ static void release_former(struct ps_region_table *table)
 
 struct ps_error *ps_region_table_open(const char *path, struct ps_region_table **ret)
 {
-	_cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	_cleanup_close_ int fd =
+		open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
 	if (fd < 0)
 		return ps_error_os(errno, "open the table of regions %s", path);
 	_cleanup_region_table_ struct ps_region_table *table = table_new(path);

@@ -91,7 +91,7 @@ static void totals_finish(struct totals *totals, bool at_end)
 		if (at_end && totals->open[i] > 0)
 			total.sums.incomplete += totals->open[i];
 		for (size_t c = 0; c < PS_MAX_COUNTERS; c++) {
-			const struct ps_reading *counted = &total.sums.counted[c];
+			const struct ps_counter_reading *counted = &total.sums.counted[c];
 			if (counted->enabled_ns && !counted->running_ns)
 				total.sums.invalid |= 1U << c;
 		}

@@ -7,6 +7,7 @@
 #include <perfscope/losses.h>
 #include <perfscope/monotonic.h>
 #include <perfscope/policy.h>
+#include <perfscope/program_regions.h>
 #include <perfscope/region_totals.h>
 #include <perfscope/run_totals.h>
 #include <signal.h>
@@ -35,6 +36,7 @@ struct ps_dispatch {
 	struct ps_region_totals region_totals;
 	PyObject *region_names;	   // tuple of str, by region
 	PyObject *region_counters; // tuple of str
+	struct ps_program_regions program_regions;
 	struct ps_host host;
 	struct binding *bindings; // by source index
 	size_t nr_bindings;
@@ -138,7 +140,10 @@ struct ps_error *ps_dispatch_create(struct ps_session *session, struct ps_merge 
 	dispatch->script = script;
 	dispatch->max_events = options->max_events ? options->max_events : UINT64_MAX;
 	dispatch->budget = 1;
-	dispatch->host = (struct ps_host){ dispatch, *lookup, host_stop, host_print_stat };
+	dispatch->host =
+		(struct ps_host){ dispatch, *lookup, host_stop, host_print_stat, options->regions };
+	dispatch->program_regions = (struct ps_program_regions){ .table = options->regions,
+								 .sources = session->sources };
 	struct ps_error *error = ps_losses_init(&dispatch->losses, session->max_rings);
 	if (!error)
 		error = ps_run_totals_init(&dispatch->totals, session);
@@ -174,6 +179,7 @@ void ps_dispatch_destroy(struct ps_dispatch *dispatch)
 	ps_region_totals_deinit(&dispatch->region_totals);
 	ps_boundaries_destroy(dispatch->boundaries);
 	ps_run_totals_deinit(&dispatch->totals);
+	free(dispatch->program_regions.last);
 	ps_losses_deinit(&dispatch->losses);
 	free(dispatch);
 }
@@ -501,12 +507,13 @@ void ps_dispatch_begin(struct ps_dispatch *dispatch)
 	ps_run_totals_begin(&dispatch->totals);
 }
 
-/** {"run": ..., each region: ...} since the last call. New reference, or NULL with an exception set. */
+/** The totals of the run and of all regions since the last call. New reference, or NULL with an exception set. */
 static PyObject *make_interval_totals(struct ps_dispatch *dispatch)
 {
 	PyObject *module = dispatch->script->perfscope;
 	_cleanup_pydecref_ PyObject *totals = ps_run_totals_interval(&dispatch->totals, module);
-	if (!totals || !ps_region_totals_add_interval(&dispatch->region_totals, module, totals))
+	if (!totals || !ps_region_totals_add_interval(&dispatch->region_totals, module, totals) ||
+	    !ps_program_regions_add_interval(&dispatch->program_regions, module, totals))
 		return NULL;
 	return_ptr(totals);
 }
@@ -516,7 +523,8 @@ static PyObject *make_whole_totals(struct ps_dispatch *dispatch)
 {
 	PyObject *module = dispatch->script->perfscope;
 	_cleanup_pydecref_ PyObject *totals = ps_run_totals_whole(&dispatch->totals, module);
-	if (!totals || !ps_region_totals_add_whole(&dispatch->region_totals, module, totals))
+	if (!totals || !ps_region_totals_add_whole(&dispatch->region_totals, module, totals) ||
+	    !ps_program_regions_add_whole(&dispatch->program_regions, module, totals))
 		return NULL;
 	return_ptr(totals);
 }

@@ -128,6 +128,45 @@ static void killed(int nr)
 	raise(SIGKILL);
 }
 
+/** The same, killed in a pass. */
+static void killed_inside(int nr)
+{
+	for (int i = 0; i < nr; i++)
+		pass(1);
+	perfscope_region_begin("work");
+	raise(SIGKILL);
+}
+
+/** A pass of one page every 10 ms. */
+static void paced(int nr)
+{
+	for (int i = 0; i < nr; i++) {
+		pass(1);
+		usleep(10000);
+	}
+}
+
+/** As many names. */
+static void names(int nr)
+{
+	char name[16];
+	for (int i = 0; i < nr; i++) {
+		snprintf(name, sizeof(name), "n%d", i);
+		perfscope_region_begin(name);
+		perfscope_region_end(name);
+	}
+}
+
+/** Names that are no UTF-8, and ours. */
+static void odd_names(int nr)
+{
+	perfscope_region_begin("caf\xe9");
+	fault(nr);
+	perfscope_region_end("caf\xe9");
+	perfscope_region_begin("run");
+	perfscope_region_end("run");
+}
+
 static void report(int nr)
 {
 	pass(nr);
@@ -138,9 +177,13 @@ static void report(int nr)
 static const struct {
 	const char *name;
 	void (*run)(int nr);
-} works[] = { { "pass", pass },	      { "nested", nested }, { "recursive", recursive },
-	      { "threads", threads }, { "sleeps", sleeps }, { "busy", busy },
-	      { "forks", forks },     { "killed", killed }, { "report", report } };
+} works[] = { { "pass", pass },		  { "nested", nested },
+	      { "recursive", recursive }, { "threads", threads },
+	      { "sleeps", sleeps },	  { "busy", busy },
+	      { "forks", forks },	  { "killed", killed },
+	      { "report", report },	  { "killed_inside", killed_inside },
+	      { "paced", paced },	  { "names", names },
+	      { "odd_names", odd_names } };
 
 static void write_totals(void)
 {

@@ -50,9 +50,9 @@ static void close_group(void)
 }
 
 /** What counter @index counted since @before. */
-static uint64_t since(const struct ps_reading *before, size_t index)
+static uint64_t since(const struct ps_counter_reading *before, size_t index)
 {
-	struct ps_reading now[PS_MAX_COUNTERS];
+	struct ps_counter_reading now[PS_MAX_COUNTERS];
 	ASSERT_TRUE(ps_counter_group_read(group, now));
 	return now[index].value - before[index].value;
 }
@@ -99,7 +99,7 @@ TEST(counter, fresh_pages_count_as_many_page_faults)
 	open_group("task-clock,page-faults,context-switches", 0);
 	ASSERT_EQ(ps_counter_group_nr_parts(group), 1);
 	char *memory = map_fresh(1000);
-	struct ps_reading before[PS_MAX_COUNTERS];
+	struct ps_counter_reading before[PS_MAX_COUNTERS];
 	ASSERT_TRUE(ps_counter_group_read(group, before));
 	touch(memory, 1000);
 	ASSERT_EQ(since(before, 1), 1000);
@@ -110,7 +110,7 @@ TEST(counter, fresh_pages_count_as_many_page_faults)
 /** How far the counter is from the thread's own clock, over 20 ms of work: 0.01 is one percent. */
 static double clock_difference(void)
 {
-	struct ps_reading before[1];
+	struct ps_counter_reading before[1];
 	uint64_t start_ns = ps_clock_gettime_ns(CLOCK_THREAD_CPUTIME_ID);
 	ASSERT_TRUE(ps_counter_group_read(group, before));
 	while (ps_clock_gettime_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns < 20 * PS_NS_PER_MS)
@@ -138,7 +138,7 @@ TEST(counter, sleeps_are_context_switches_even_without_the_kernel)
 	parse("context-switches");
 	counters->exclude = PS_EXCLUDE_KERNEL;
 	ASSERT_OK(ps_counter_group_open(counters, 1, 0, &group));
-	struct ps_reading before[1];
+	struct ps_counter_reading before[1];
 	ASSERT_TRUE(ps_counter_group_read(group, before));
 	for (int i = 0; i < 20; i++)
 		usleep(100);
@@ -154,7 +154,7 @@ TEST(counter, a_refused_counter_has_a_reason_and_the_others_go_on)
 	ASSERT_STR_EQ(ps_counter_group_reason(group, 0), "this kernel has no such counter");
 	ASSERT_EQ(ps_counter_group_fd(group, 0), -1);
 	ASSERT_NULL(ps_counter_group_reason(group, 1));
-	struct ps_reading now[2];
+	struct ps_counter_reading now[2];
 	ASSERT_EQ(ps_counter_group_read_bits(group, now), 1);
 	ASSERT_EQ(now[0].enabled_ns, 0);
 	ASSERT_TRUE(now[1].enabled_ns > 0);
@@ -219,7 +219,7 @@ static uint64_t count_thread(unsigned int flags)
 {
 	open_group("page-faults", flags);
 	char *memory = map_fresh(100);
-	struct ps_reading before[1];
+	struct ps_counter_reading before[1];
 	ASSERT_TRUE(ps_counter_group_read(group, before));
 	pthread_t thread;
 	pthread_create(&thread, NULL, touch_in_thread, memory);
@@ -241,7 +241,7 @@ TEST(counter, a_child_of_fork_is_not_inherited)
 {
 	open_group("page-faults", PS_GROUP_INHERIT);
 	char *memory = map_fresh(5000);
-	struct ps_reading before[1];
+	struct ps_counter_reading before[1];
 	ASSERT_TRUE(ps_counter_group_read(group, before));
 	pid_t child = fork();
 	if (!child) {
@@ -271,7 +271,7 @@ static int check_as_nobody(void)
 			   "is 2; needs CAP_PERFMON or root, or sysctl "
 			   "kernel.perf_event_paranoid=1)"))
 		return __LINE__;
-	struct ps_reading before[3], now[3];
+	struct ps_counter_reading before[3], now[3];
 	char *memory = map_fresh(10);
 	if (ps_counter_group_read_bits(group, before) != 2)
 		return __LINE__;
@@ -327,7 +327,7 @@ static struct perf_event_mmap_page make_page(void)
 TEST(counter, a_page_of_the_hardware_is_read_as_the_kernel_says)
 {
 	struct perf_event_mmap_page page = make_page();
-	struct ps_reading reading;
+	struct ps_counter_reading reading;
 	registers[2] = 0xffffffffff00; // 48 bits: 256 below 0
 	cycles = 2050;
 	ASSERT_TRUE(ps_direct_read(&page, &reading));
@@ -344,7 +344,7 @@ TEST(counter, a_page_of_the_hardware_is_read_as_the_kernel_says)
 TEST(counter, a_page_off_the_hardware_leaves_the_read_to_the_kernel)
 {
 	struct perf_event_mmap_page page = make_page();
-	struct ps_reading reading;
+	struct ps_counter_reading reading;
 	page.index = 0;
 	ASSERT_FALSE(ps_direct_read(&page, &reading));
 	page = make_page();
@@ -385,7 +385,7 @@ TEST(counter, a_group_that_the_pmu_cannot_hold_is_split_until_all_run)
 	uint64_t start_ns = ps_monotonic_ns();
 	while (ps_monotonic_ns() - start_ns < 500 * PS_NS_PER_MS)
 		;
-	struct ps_reading now[PS_MAX_COUNTERS];
+	struct ps_counter_reading now[PS_MAX_COUNTERS];
 	ASSERT_EQ(ps_counter_group_read_bits(group, now), 0);
 	for (size_t i = 0; i < PS_MAX_COUNTERS; i++)
 		ASSERT_TRUE(now[i].running_ns > 0 && now[i].value > 0);

@@ -21,7 +21,7 @@
 static struct ps_workload *create(char **argv)
 {
 	struct ps_workload *workload;
-	ASSERT_OK(ps_workload_create(argv, &workload));
+	ASSERT_OK(ps_workload_create(argv, NULL, &workload));
 	return workload;
 }
 
@@ -49,6 +49,27 @@ TEST(workload, the_status_is_the_programs_own_or_128_and_its_signal)
 	ASSERT_EQ(run(ARGV("sh", "-c", "exit 42")), 42);
 	ASSERT_EQ(run(ARGV("/bin/sh", "-c", "kill -TERM $$")), 128 + SIGTERM);
 	ASSERT_EQ(run(ARGV("sh", "-c", "kill -KILL $$")), 128 + SIGKILL);
+}
+
+static int run_with(const char *setting, char **argv)
+{
+	struct ps_workload *workload;
+	ASSERT_OK(ps_workload_create(argv, setting, &workload));
+	ASSERT_OK(ps_workload_start(workload));
+	wait_for_end(workload);
+	int status = ps_workload_status(workload);
+	ps_workload_destroy(workload);
+	return status;
+}
+
+TEST(workload, a_setting_is_the_programs_alone_and_takes_the_place_of_ours)
+{
+	setenv("PERFSCOPE_TEST", "ours", 1);
+	ASSERT_EQ(run_with("PERFSCOPE_TEST=its", ARGV("sh", "-c", "[ $PERFSCOPE_TEST = its ]")), 0);
+	ASSERT_EQ(run_with("PERFSCOPE_T=its", ARGV("sh", "-c", "[ $PERFSCOPE_TEST = ours ]")), 0);
+	ASSERT_EQ(run_with(NULL, ARGV("sh", "-c", "[ $PERFSCOPE_TEST = ours ]")), 0);
+	ASSERT_STR_EQ(getenv("PERFSCOPE_TEST"), "ours");
+	unsetenv("PERFSCOPE_TEST");
 }
 
 TEST(workload, the_program_starts_only_when_it_is_let_go)
@@ -83,13 +104,13 @@ TEST(workload, the_process_is_the_same_before_and_after)
 TEST(workload, a_command_that_does_not_exist_is_named)
 {
 	struct ps_workload *workload = NULL;
-	ASSERT_ERROR(ps_workload_create(ARGV("no-such-program", "x"), &workload),
+	ASSERT_ERROR(ps_workload_create(ARGV("no-such-program", "x"), NULL, &workload),
 		     PS_ERROR_NOT_FOUND, "run no-such-program: no such program in PATH");
-	ASSERT_ERROR(ps_workload_create(ARGV("./no/such", "x"), &workload), PS_ERROR_NOT_FOUND,
-		     "run ./no/such: No such file or directory");
-	ASSERT_ERROR(ps_workload_create(ARGV(""), &workload), PS_ERROR_NOT_FOUND,
+	ASSERT_ERROR(ps_workload_create(ARGV("./no/such", "x"), NULL, &workload),
+		     PS_ERROR_NOT_FOUND, "run ./no/such: No such file or directory");
+	ASSERT_ERROR(ps_workload_create(ARGV(""), NULL, &workload), PS_ERROR_NOT_FOUND,
 		     "run : no such program in PATH");
-	ASSERT_ERROR(ps_workload_create((char *[]){ NULL }, &workload), PS_ERROR_USAGE,
+	ASSERT_ERROR(ps_workload_create((char *[]){ NULL }, NULL, &workload), PS_ERROR_USAGE,
 		     "--run: no command follows");
 	ASSERT_NULL(workload);
 }
@@ -108,9 +129,9 @@ TEST(workload, a_file_that_is_no_program_says_why)
 	char plain[] = "/tmp/perfscope-test-XXXXXX";
 	write_file(plain, "x", 0644);
 	struct ps_workload *workload = NULL;
-	ASSERT_ERROR(ps_workload_create(ARGV(plain), &workload), PS_ERROR_PERMISSION,
+	ASSERT_ERROR(ps_workload_create(ARGV(plain), NULL, &workload), PS_ERROR_PERMISSION,
 		     ": Permission denied (is it executable? chmod +x)");
-	ASSERT_ERROR(ps_workload_create(ARGV("/tmp"), &workload), PS_ERROR_OS,
+	ASSERT_ERROR(ps_workload_create(ARGV("/tmp"), NULL, &workload), PS_ERROR_OS,
 		     "run /tmp: Is a directory");
 	ASSERT_NULL(workload);
 	unlink(plain);
@@ -145,8 +166,8 @@ TEST(workload, a_program_is_searched_in_path_as_shells_do)
 	setenv("PATH", path, 1);
 	int fd = open(program, O_CREAT | O_WRONLY, 0600);
 	struct ps_workload *workload = NULL;
-	ASSERT_ERROR(ps_workload_create(ARGV("perfscope-program"), &workload), PS_ERROR_PERMISSION,
-		     "run perfscope-program: Permission denied");
+	ASSERT_ERROR(ps_workload_create(ARGV("perfscope-program"), NULL, &workload),
+		     PS_ERROR_PERMISSION, "run perfscope-program: Permission denied");
 	ASSERT_EQ(write(fd, "#!/bin/sh\nexit 7\n", 17), 17);
 	fchmod(fd, 0700);
 	close(fd);

@@ -81,13 +81,23 @@ static bool is_zombie(pid_t pid)
 	return name_end && (!strncmp(name_end, ") Z", 3) || !strncmp(name_end, ") X", 3));
 }
 
-/** Whether the process that writes @slot has ended. */
+/** The process that was last looked at in a sweep: slots of one often stand together. */
+struct looked_at {
+	pid_t pid;
+	bool is_dead;
+};
+
+/** Whether the process @pid that writes @slot has ended. */
 static bool is_dead(const struct ps_region_table *table, const struct ps_region_slot *slot,
-		    pid_t pid)
+		    pid_t pid, struct looked_at *last)
 {
 	if (pid == table->pid || slot->pid_namespace != table->pid_namespace)
 		return false;
-	return (kill(pid, 0) && errno == ESRCH) || is_zombie(pid);
+	if (pid != last->pid) {
+		last->is_dead = (kill(pid, 0) && errno == ESRCH) || is_zombie(pid);
+		last->pid = pid;
+	}
+	return last->is_dead;
 }
 
 static void free_slot(struct ps_region_table *table, uint32_t index)
@@ -116,7 +126,7 @@ static void absorb(struct ps_region_table *table, uint32_t index, struct past *p
 	free_slot(table, index);
 }
 
-static void sweep_slot(struct ps_region_table *table, uint32_t index)
+static void sweep_slot(struct ps_region_table *table, uint32_t index, struct looked_at *last)
 {
 	struct ps_region_slot *slot = &table->slots[index];
 	uint64_t owner = atomic_load(&slot->owner);
@@ -127,15 +137,16 @@ static void sweep_slot(struct ps_region_table *table, uint32_t index)
 	if (!past)
 		return;
 	bool is_gone = owner & OWNER_IS_GONE;
-	if (is_gone || is_dead(table, slot, owner_pid(owner)))
+	if (is_gone || is_dead(table, slot, owner_pid(owner), last))
 		absorb(table, index, past, !is_gone);
 }
 
 void table_sweep_locked(struct ps_region_table *table)
 {
 	uint32_t nr_touched = atomic_load(&table->head->nr_touched), nr_live = 0;
+	struct looked_at last = { 0 };
 	for (uint32_t i = 0; i < nr_touched && i < PS_REGION_TABLE_SLOTS; i++) {
-		sweep_slot(table, i);
+		sweep_slot(table, i, &last);
 		nr_live += atomic_load(&table->slots[i].owner) != 0;
 	}
 	table->soft_limit = 2 * nr_live < 256 ? 256 : 2 * nr_live;

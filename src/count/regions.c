@@ -131,6 +131,15 @@ bool ps_regions_are_active(void)
 	return perfscope_region_is_active;
 }
 
+/** What @error says behind the name of a counter, which a refusal of all begins with. */
+static const char *reason_of(const struct ps_error *error, const struct ps_counter *counter)
+{
+	size_t length = strlen(counter->name);
+	bool is_named = !strncmp(error->message, counter->name, length) &&
+			!strncmp(error->message + length, ": ", 2);
+	return error->message + (is_named ? length + 2 : 0);
+}
+
 /** Open what @thread counts. What is refused is told to the tables, and invalid in the sums. */
 static void open_group(struct thread *thread)
 {
@@ -143,7 +152,8 @@ static void open_group(struct thread *thread)
 		setup_tell_refusals(setup, thread->group);
 	for (size_t s = 0; error && s < setup->nr_sinks; s++) {
 		for (size_t i = 0; i < setup->sinks[s].nr; i++)
-			ps_region_table_refuse(setup->sinks[s].table, i, error->message);
+			ps_region_table_refuse(setup->sinks[s].table, i,
+					       reason_of(error, setup->counters));
 	}
 	ps_error_destroy(error);
 }

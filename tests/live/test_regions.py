@@ -10,7 +10,7 @@ import tempfile
 import time
 import unittest
 
-from livetest import BUILD, LiveTestCase, skip_if_hardware_pmu, skip_unless_root
+from livetest import BUILD, LiveTestCase, read_paranoid_level, skip_if_hardware_pmu, skip_unless_root
 
 C_PROGRAM = os.path.join(BUILD, "tests", "region_c")
 CPP_PROGRAM = os.path.join(BUILD, "tests", "region_cpp")
@@ -157,6 +157,15 @@ class TestTable(RegionTestCase):
                          [2, None, True])
         self.assertEqual(self.ended.errors[-1], "perfscope: task-clock was not counted in all regions: the kernel refuses it: "
                                                 "Too many open files (the limit is 4: raise it, ulimit -n)")
+
+    @skip_unless_root
+    @unittest.skipUnless(read_paranoid_level() == 2, "perf_event_paranoid is not 2")
+    def test_a_program_without_capabilities_is_refused_in_words(self):
+        totals = self.observe("setpriv", "--bounding-set=-perfmon,-sys_admin", C_PROGRAM, "pass", 3)
+        self.assertEqual(self.faults(totals), [1, 0, None])
+        self.assertEqual(self.ended.errors, [
+            "perfscope: page-faults was not counted in all regions: permission denied (perf_event_paranoid is 2; needs "
+            "CAP_PERFMON or root, or sysctl kernel.perf_event_paranoid=1, or to count without the kernel)"])
 
     @skip_unless_root
     def test_a_program_that_runs_as_another_user_finds_no_table(self):

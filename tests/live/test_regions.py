@@ -122,6 +122,11 @@ class TestChildren(RegionTestCase):
         totals = self.observe("sh", "-c", f"i=0; while [ $i -lt 300 ]; do {C_PROGRAM} pass 2 >/dev/null; i=$((i+1)); done")
         self.assertEqual(self.faults(totals), [300, 0, 600])
 
+    def test_the_room_of_children_that_ended_is_used_again(self):
+        totals = self.observe("sh", "-c", f"for i in 1 2 3 4 5 6; do {C_PROGRAM} names 2000 >/dev/null; sleep 0.25; done")
+        self.assertEqual([len(totals), totals["n0"]["calls"], totals["n1999"]["calls"]], [2002, 6, 6])
+        self.assertEqual(self.ended.stderr, "")
+
 
 class TestTable(RegionTestCase):
     def test_intervals_add_up_to_the_whole(self):

@@ -321,9 +321,10 @@ static struct ps_error *finish_events(struct run *run)
 	ps_dispatch_drain(run->dispatch, is_whole ? DRAIN_WHOLE_NS : DRAIN_LIMIT_NS);
 	// The rest of the last interval, so that the tables add up to the whole.
 	bool is_read;
-	if (run->summary && run->end != PS_LOOP_CLOSED)
-		return ps_summary_print(run->summary, true, &is_read);
-	return NULL;
+	if (!run->summary || run->end == PS_LOOP_CLOSED)
+		return NULL;
+	struct ps_error *error = ps_summary_print(run->summary, true, &is_read);
+	return error || !is_read ? error : ps_summary_print_regions(run->regions, &is_read);
 }
 
 /** From the first event to the last. */

@@ -184,6 +184,13 @@ class TestTable(RegionTestCase):
             "perfscope: 809 times a thread's region found the table of 8192 full, and its passes are not counted: fewer names "
             "or threads at a time help"])
 
+    def test_the_summary_ends_with_the_regions(self):
+        run = self.run_script("def __exit__():\n    pass\n", "page-faults", "-i", "10000",
+                              args=("--run", C_PROGRAM, "killed_inside", "5"))
+        rows = [line.split() for line in run.lines[-3:]]
+        self.assertEqual(rows[0], ["REGION", "CALLS", "INCOMPLETE", "SECONDS", "page-faults"])
+        self.assertEqual([rows[2][0], rows[2][1], rows[2][2], rows[2][4]], ["work", "5", "1", "5"])
+
     def test_names_are_bytes_and_run_is_reserved(self):
         totals = self.observe(C_PROGRAM, "odd_names", 3)
         self.assertEqual(self.faults(totals, "caf\udce9"), [1, 0, 3])

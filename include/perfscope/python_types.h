@@ -7,6 +7,7 @@
 
 #include <perfscope/machine.h>
 #include <perfscope/python.h>
+#include <perfscope/regions.h>
 #include <perfscope/sample_field.h>
 
 // Flags that 3.9 does not know; there, Py_tp_new is taken away by hand.
@@ -63,6 +64,12 @@ struct ps_module_state {
 	PyTypeObject *perf_event;
 	PyTypeObject *totals;
 	PyTypeObject *region_pass;
+	PyTypeObject *region;
+	PyTypeObject *counter_group;
+	PyObject *regions;			// dict: name to Region
+	PyObject *region_tools;			// module of region_tools.py; NULL: not used yet
+	struct ps_region_frames *region_frames; // owned; NULL: no region was entered yet
+	bool is_overhead_subtracted;		// as configure() was told
 	PyObject *perf_event_error;
 	PyObject *decode_error;
 	const struct ps_host *host; // borrowed, NULL outside a run
@@ -233,6 +240,55 @@ PyObject *ps_value_to_python(const struct ps_value *value);
 PyObject *ps_text_to_python(const char *text, size_t size);
 
 extern const char *const ps_common_names[PS_NR_COMMON_SLOTS];
-extern PyType_Spec EventType_spec, PerfEvent_spec, PerfEventTotals_spec, RegionPass_spec;
+/** The module's state, by an object of one of its types. */
+static inline struct ps_module_state *ps_state_of(void *object)
+{
+	return PyType_GetModuleState(Py_TYPE((PyObject *)object));
+}
+
+/** Set @exception with the message of @error, which is taken over. Always NULL. */
+PyObject *ps_raise_error(PyObject *exception, struct ps_error *error);
+
+/** The text of the str @text, borrowed from it; NULL with an exception where it has a NUL or no UTF-8. */
+const char *ps_text_from_python(PyObject *text);
+
+/** Counters from a str, names by commas, or names of an iterable; false with an exception set. */
+bool ps_counters_from_python(PyObject *events, struct ps_counter counters[PS_MAX_COUNTERS],
+			     size_t *ret_nr);
+/** Their names. New reference: tuple of str. */
+PyObject *ps_counters_to_python(const struct ps_counter *counters, size_t nr);
+/** `EVENTS`. New reference. */
+PyObject *ps_known_counters_to_python(void);
+PyObject *module_validate_events(PyObject *module, PyObject *events);
+
+/** Offer `perfscope.perf_events`, once @module has all that it shows. */
+int ps_perf_events_add(PyObject *module);
+
+/** region(): the one Region of @name. New reference. */
+PyObject *ps_region_get(PyObject *module, PyObject *name);
+
+/** configure(), regions(), reset() and report(). New references. */
+PyObject *ps_regions_configure_python(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *ps_regions_python(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *ps_regions_reset_python(PyObject *module, PyObject *unused);
+PyObject *ps_regions_report_python(PyObject *module, PyObject *args, PyObject *kwargs);
+
+/** What @name is in region_tools.py. New reference. */
+PyObject *ps_region_tool(PyObject *module, const char *name);
+
+/**
+ * Begin a pass of @region: one of a generator or coroutine is paused while that is suspended. 0, or -1 with an exception
+ * set, and no pass begun.
+ */
+int ps_region_frames_enter(PyObject *module, struct ps_region *region);
+
+/** End it. */
+void ps_region_frames_leave(PyObject *module, struct ps_region *region);
+
+/** Takes NULL. */
+void ps_region_frames_destroy(struct ps_region_frames *frames);
+
+extern PyType_Spec EventType_spec, PerfEvent_spec, PerfEventTotals_spec, RegionPass_spec,
+	Region_spec, CounterGroup_spec;
 
 #endif

@@ -31,7 +31,7 @@ HEADERS = {
     "stream": "boundary clock cpu_watch losses merge passes record ring session target",
     "symbol": "lookup maps symbol",
     "count": "counter region region_table regions",
-    "python": "docstrings python python_types",
+    "python": "docstrings python python_types region_tools",
     "script": "binding child dispatch policy program_regions region_totals run_totals script",
     "cli": "cli deadline doctor hotplug list loop options output region_file run signals summary user workload",
 }

@@ -65,6 +65,11 @@ $(BUILD)/generated/perfscope/docstrings.h: src/python/perfscope.pyi scripts/buil
 	@mkdir -p $(@D)
 	$(call say,GEN)$(PYTHON) scripts/build/docstrings.py $< >$@.new && mv $@.new $@
 
+$(call objects,python): $(BUILD)/generated/perfscope/region_tools.h
+$(BUILD)/generated/perfscope/region_tools.h: src/python/region_tools.py scripts/build/embed.py scripts/build/docstrings.py
+	@mkdir -p $(@D)
+	$(call say,GEN)$(PYTHON) scripts/build/embed.py $< PS_REGION_TOOLS >$@.new && mv $@.new $@
+
 $(LIBRARY): $(call rooms,$(PURE_ROOMS))
 	@rm -f $@
 	$(call say,AR)$(LIBRARIAN) rcs $@ $^

@@ -7,7 +7,7 @@ libdir ?= $(prefix)/lib
 man1dir ?= $(prefix)/share/man/man1
 INSTALL ?= install
 
-SITE_FILES := $(wildcard src/python/*.py src/python/*.pyi)
+SITE_FILES := $(wildcard src/python/*.pyi)
 SHIPPED_SCRIPTS := $(wildcard scripts/*.py)
 MAN_PAGES := $(wildcard docs/*.1)
 PUBLIC_HEADERS := $(wildcard include/perfscope/region.h)

@@ -88,6 +88,15 @@ static PyMethodDef module_methods[] = {
 	  DOC_comm },
 	{ "stop", module_stop, METH_NOARGS, DOC_stop },
 	{ "print_stat", module_print_stat, METH_NOARGS, DOC_print_stat },
+	{ "region", ps_region_get, METH_O, DOC_region },
+	{ "configure", (PyCFunction)(void (*)(void))ps_regions_configure_python,
+	  METH_VARARGS | METH_KEYWORDS, DOC_configure },
+	{ "regions", (PyCFunction)(void (*)(void))ps_regions_python, METH_VARARGS | METH_KEYWORDS,
+	  DOC_regions },
+	{ "reset", ps_regions_reset_python, METH_NOARGS, DOC_reset },
+	{ "report", (PyCFunction)(void (*)(void))ps_regions_report_python,
+	  METH_VARARGS | METH_KEYWORDS, DOC_report },
+	{ "validate_events", module_validate_events, METH_O, DOC_validate_events },
 	{ NULL },
 };
 
@@ -99,7 +108,7 @@ static int add_type(PyObject *module, PyType_Spec *spec, const char *name, PyTyp
 		return -1;
 	*ret = (PyTypeObject *)type;
 #if PY_VERSION_HEX < 0x030A0000
-	if (spec != &PerfEventTotals_spec)
+	if (spec != &PerfEventTotals_spec && spec != &CounterGroup_spec)
 		(*ret)->tp_new = NULL;
 #endif
 	return name ? PyModule_AddObjectRef(module, name, type) : 0;
@@ -120,14 +129,21 @@ static int module_exec(PyObject *module)
 	if (add_type(module, &EventType_spec, NULL, &state->event_type) < 0 ||
 	    add_type(module, &PerfEvent_spec, "PerfEvent", &state->perf_event) < 0 ||
 	    add_type(module, &PerfEventTotals_spec, "PerfEventTotals", &state->totals) < 0 ||
-	    add_type(module, &RegionPass_spec, "RegionPass", &state->region_pass) < 0)
+	    add_type(module, &RegionPass_spec, "RegionPass", &state->region_pass) < 0 ||
+	    add_type(module, &Region_spec, NULL, &state->region) < 0 ||
+	    add_type(module, &CounterGroup_spec, "PerfEventGroup", &state->counter_group) < 0)
 		return -1;
 	if (add_exception(module, "PerfEventError", DOC_PerfEventError, PyExc_RuntimeError,
 			  &state->perf_event_error) < 0 ||
 	    add_exception(module, "DecodeError", DOC_DecodeError, PyExc_ValueError,
 			  &state->decode_error) < 0)
 		return -1;
-	return PyModule_AddStringConstant(module, "__version__", PS_VERSION);
+	_cleanup_pydecref_ PyObject *events = ps_known_counters_to_python();
+	if (PyModule_AddObjectRef(module, "EVENTS", events) < 0 || ps_perf_events_add(module) < 0)
+		return -1;
+	state->regions = PyDict_New();
+	ps_regions_attach_environment();
+	return state->regions ? PyModule_AddStringConstant(module, "__version__", PS_VERSION) : -1;
 }
 
 static int module_traverse(PyObject *module, visitproc visit, void *arg)
@@ -137,6 +153,10 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
 	Py_VISIT(state->perf_event);
 	Py_VISIT(state->totals);
 	Py_VISIT(state->region_pass);
+	Py_VISIT(state->region);
+	Py_VISIT(state->counter_group);
+	Py_VISIT(state->regions);
+	Py_VISIT(state->region_tools);
 	Py_VISIT(state->perf_event_error);
 	Py_VISIT(state->decode_error);
 	return 0;
@@ -149,6 +169,11 @@ static int module_clear(PyObject *module)
 	Py_CLEAR(state->perf_event);
 	Py_CLEAR(state->totals);
 	Py_CLEAR(state->region_pass);
+	Py_CLEAR(state->region);
+	Py_CLEAR(state->counter_group);
+	Py_CLEAR(state->regions);
+	Py_CLEAR(state->region_tools);
+	ps_region_frames_destroy(take_ptr(state->region_frames));
 	Py_CLEAR(state->perf_event_error);
 	Py_CLEAR(state->decode_error);
 	ps_stack_frames_clear(state);

@@ -1,9 +1,12 @@
 """Linux performance events as Python objects: what a perfscope script works with."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import ModuleType, TracebackType
+from typing import Any, Literal, Protocol, TypeVar
 
 __version__: str
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 class PerfEventError(RuntimeError):
     """A counter or event could not be opened or read; the text says why."""
@@ -112,6 +115,86 @@ class RegionPass:
     """1; with recursion, how many ends lie in this pass."""
     values: dict[str, int | None]
     """Counter name to what the thread counted in this pass; None where it could not be counted."""
+
+class PerfEventGroup:
+    """Counters of the calling thread, read as one group: start(), the work, stop().
+
+    The descriptors are opened by the first start() and stay until close(). What the thread does in the kernel is
+    counted where this user may count it."""
+
+    def __init__(self, events: str | Iterable[str]) -> None: ...
+    events: tuple[str, ...]
+    """The names of the counters, as validate_events() gives them."""
+    fds: list[int]
+    """The open descriptors, in the order of events; empty before the first start() and after close()."""
+    user_only: bool
+    """Whether the kernel is left out, since this user may not count it."""
+    def start(self) -> None:
+        """Start from zero, for the calling thread. PerfEventError where a counter is refused: it says why."""
+    def stop(self) -> dict[str, int]:
+        """Return what each counter counted since start(), which was called by the same thread.
+
+        PerfEventError where one did not count all the time."""
+    def close(self) -> None:
+        """Close the descriptors; so does the end of `with`."""
+    def __enter__(self) -> PerfEventGroup: ...
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
+                 traceback: TracebackType | None, /) -> None: ...
+
+class Region:
+    """A named stretch of execution: what region() returns. As context manager and as decorator each use is a pass.
+
+    What is counted is the thread's own. A pass of a generator or coroutine is paused while that is suspended. Of a
+    recursion the outermost pass counts, and each one is a call."""
+
+    name: str
+    """The name that it was made with."""
+    def __enter__(self) -> Region: ...
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
+                 traceback: TracebackType | None, /) -> None: ...
+    def __call__(self, function: _Function, /) -> _Function: ...
+
+class _Writer(Protocol):
+    """What report() writes to."""
+    def write(self, text: str, /) -> Any: ...
+
+EVENTS: Mapping[str, tuple[int, int]]
+"""Names of the counters that regions and PerfEventGroup know, each with type and config of its perf_event_attr."""
+
+perf_events: ModuleType
+"""EVENTS, validate_events, PerfEventGroup, PerfEventTotals and PerfEventError, as scope_profiler.perf_events has them."""
+
+def validate_events(events: str | Iterable[str], /) -> tuple[str, ...]:
+    """Return the names of counters as EVENTS has them, without doubles; case and blanks around them do not matter.
+
+    A str may name several, by commas. ValueError for an unknown name, with the nearest ones, and for none."""
+
+def region(name: str, /) -> Region:
+    """Return the region of that name, to be used as `with region("parse"):` or `@region("parse")`.
+
+    Its passes are counted where perfscope observes the program (--run) or configure() was called; else it does nothing.
+    name: at most 63 bytes in UTF-8, not "run"."""
+
+def configure(events: str | Iterable[str], user_only: bool = False, strict: bool = False, inherit: bool = False,
+              subtract: bool = False) -> None:
+    """Count events in the regions of this process from now on; totals start from zero.
+
+    user_only leaves the kernel out. With strict, a counter that is refused is a PerfEventError; else it reads None, and
+    report() tells why. inherit: threads born in a pass count in it. The cost of an empty pass is measured; subtract
+    takes it off what regions() and report() tell, for each call. ValueError for unknown names."""
+
+def regions(by_thread: bool = False) -> dict[str, Any]:
+    """Return the totals of each region so far: name to PerfEventTotals, or with by_thread to a dict of tid to one.
+
+    A script of perfscope gets those of the programs of --run too. Threads that have ended may be added up under tid 0."""
+
+def reset() -> None:
+    """Let the totals of all regions start from zero. PerfEventError in a script of perfscope, whose totals are the run's."""
+
+def report(file: _Writer | None = None, format: Literal["table", "json"] = "table") -> None:
+    """Write the totals of all regions to file, sys.stdout by default: as a table, or as JSON.
+
+    With what a number cannot show: incomplete passes, estimates, why a counter has no value, the cost of an empty pass."""
 
 def syscall_name(nr: int, /) -> str | None:
     """Return the name of system call nr on this architecture, None where there is none."""

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+/** The module's functions of regions: region, configure, regions, reset, report. */
+#include <perfscope/docstrings.h>
+#include <perfscope/python_types.h>
+#include <perfscope/region_tools.h>
+
+PyObject *ps_region_tool(PyObject *module, const char *name)
+{
+	struct ps_module_state *state = ps_module_state(module);
+	if (!state->region_tools) {
+		_cleanup_pydecref_ PyObject *code = Py_CompileString(
+			PS_REGION_TOOLS, "perfscope/region_tools.py", Py_file_input);
+		PyObject *tools =
+			code ? PyImport_ExecCodeModule("perfscope.region_tools", code) : NULL;
+		if (!tools)
+			return NULL;
+		state->region_tools = tools;
+	}
+	return PyObject_GetAttrString(state->region_tools, name);
+}
+
+static PyObject *raise_error(PyObject *module, struct ps_error *error)
+{
+	return ps_raise_error(ps_module_state(module)->perf_event_error, error);
+}
+
+PyObject *ps_regions_configure_python(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = { "events", "user_only", "strict", "inherit", "subtract", NULL };
+	PyObject *events;
+	int user_only = 0, strict = 0, inherit = 0, subtract = 0;
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|pppp:configure", names, &events,
+					 &user_only, &strict, &inherit, &subtract))
+		return NULL;
+	struct ps_counter counters[PS_MAX_COUNTERS];
+	size_t nr;
+	if (!ps_counters_from_python(events, counters, &nr))
+		return NULL;
+	for (size_t i = 0; user_only && i < nr; i++)
+		counters[i].exclude = PS_EXCLUDE_KERNEL | PS_EXCLUDE_HV;
+	struct ps_error *error = ps_regions_configure(
+		counters, nr, (strict ? PS_GROUP_STRICT : 0) | (inherit ? PS_GROUP_INHERIT : 0));
+	if (error)
+		return raise_error(module, error);
+	ps_module_state(module)->is_overhead_subtracted = subtract;
+	Py_RETURN_NONE;
+}
+
+/** What regions() reads: the table of the run inside perfscope, else this process's own. */
+struct reading {
+	const struct ps_counter *counters;
+	size_t nr_counters;
+	struct ps_region_total *totals; // owned
+	size_t nr;
+	struct ps_region_sums overhead; // of a pass, 0: not to be taken off
+};
+
+static struct ps_error *read_regions(const struct ps_module_state *state, bool by_thread,
+				     struct reading *ret)
+{
+	struct ps_region_table *table = state->host ? state->host->regions : NULL;
+	*ret = (struct reading){ 0 };
+	if (table) {
+		ret->counters = ps_region_table_counters(table, &ret->nr_counters);
+		return ps_region_table_read(table, by_thread, false, &ret->totals, &ret->nr);
+	}
+	if (!ps_regions_are_active())
+		return NULL;
+	ret->counters = ps_regions_counters(&ret->nr_counters);
+	if (state->is_overhead_subtracted)
+		ps_regions_overhead(&ret->overhead);
+	return ps_regions_read(by_thread, &ret->totals, &ret->nr);
+}
+
+static uint64_t less(uint64_t value, uint64_t overhead)
+{
+	return value > overhead ? value - overhead : 0;
+}
+
+/** A PerfEventTotals of @total. New reference, or NULL with an exception set. */
+static PyObject *make_totals(PyObject *module, const struct reading *reading,
+			     const struct ps_region_total *total)
+{
+	const struct ps_region_sums *sums = &total->sums, *overhead = &reading->overhead;
+	struct ps_total values[PS_MAX_COUNTERS];
+	for (size_t i = 0; i < reading->nr_counters; i++) {
+		const struct ps_counter_reading *counted = &sums->counted[i];
+		values[i] = (struct ps_total){
+			.name = reading->counters[i].name,
+			.value = less(counted->value, sums->calls * overhead->counted[i].value),
+			.enabled_ns = counted->enabled_ns,
+			.running_ns = counted->running_ns,
+			.is_valid = !(sums->invalid >> i & 1),
+		};
+	}
+	struct ps_totals_head head = {
+		.calls = sums->calls,
+		.incomplete = sums->incomplete,
+		.seconds = less(sums->elapsed_ns, sums->calls * overhead->elapsed_ns) / 1e9,
+	};
+	return ps_totals_create(module, &head, values, reading->nr_counters);
+}
+
+/** The dict of @name in @dict, made where there is none. Borrowed, or NULL with an exception set. */
+static PyObject *dict_of(PyObject *dict, PyObject *name)
+{
+	_cleanup_pydecref_ PyObject *empty = PyDict_New();
+	return empty ? PyDict_SetDefault(dict, name, empty) : NULL;
+}
+
+static bool add_total(PyObject *module, PyObject *dict, const struct reading *reading,
+		      const struct ps_region_total *total, bool by_thread)
+{
+	_cleanup_pydecref_ PyObject *name = ps_text_to_python(total->name, strlen(total->name));
+	_cleanup_pydecref_ PyObject *totals = name ? make_totals(module, reading, total) : NULL;
+	if (!totals)
+		return false;
+	if (!by_thread)
+		return PyDict_SetItem(dict, name, totals) == 0;
+	PyObject *threads = dict_of(dict, name);
+	_cleanup_pydecref_ PyObject *tid = threads ? PyLong_FromLong(total->tid) : NULL;
+	return tid && PyDict_SetItem(threads, tid, totals) == 0;
+}
+
+static PyObject *make_regions(PyObject *module, const struct reading *reading, bool by_thread)
+{
+	_cleanup_pydecref_ PyObject *dict = PyDict_New();
+	for (size_t i = 0; dict && i < reading->nr; i++) {
+		if (!add_total(module, dict, reading, &reading->totals[i], by_thread))
+			return NULL;
+	}
+	return_ptr(dict);
+}
+
+PyObject *ps_regions_python(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = { "by_thread", NULL };
+	int by_thread = 0;
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p:regions", names, &by_thread))
+		return NULL;
+	struct reading reading;
+	struct ps_error *error = read_regions(ps_module_state(module), by_thread, &reading);
+	if (error)
+		return raise_error(module, error);
+	PyObject *regions = make_regions(module, &reading, by_thread);
+	free(reading.totals);
+	return regions;
+}
+
+PyObject *ps_regions_reset_python(PyObject *module, PyObject *unused)
+{
+	const struct ps_module_state *state = ps_module_state(module);
+	if (state->host && state->host->regions) {
+		PyErr_SetString(
+			state->perf_event_error,
+			"reset: the totals of a run are perfscope's, and cannot start anew");
+		return NULL;
+	}
+	struct ps_error *error = ps_regions_are_active() ? ps_regions_reset() : NULL;
+	if (error)
+		return raise_error(module, error);
+	Py_RETURN_NONE;
+}
+
+static const char *reason_of(const struct ps_module_state *state, size_t index)
+{
+	return state->host && state->host->regions
+		       ? ps_region_table_reason(state->host->regions, index)
+		       : ps_regions_reason(index);
+}
+
+/** {name: reason} of counters without a value. */
+static PyObject *make_reasons(PyObject *module, const struct reading *reading)
+{
+	_cleanup_pydecref_ PyObject *reasons = PyDict_New();
+	for (size_t i = 0; reasons && i < reading->nr_counters; i++) {
+		const char *reason = reason_of(ps_module_state(module), i);
+		_cleanup_pydecref_ PyObject *text = reason ? PyUnicode_FromString(reason) : NULL;
+		if (reason &&
+		    (!text || PyDict_SetItemString(reasons, reading->counters[i].name, text) < 0))
+			return NULL;
+	}
+	return_ptr(reasons);
+}
+
+/** {name: count} of an empty pass; empty where it was not measured. */
+static PyObject *make_overhead(PyObject *module, const struct reading *reading)
+{
+	struct ps_region_sums overhead = { 0 };
+	const struct ps_module_state *state = ps_module_state(module);
+	if (ps_regions_are_active() && !(state->host && state->host->regions))
+		ps_regions_overhead(&overhead);
+	_cleanup_pydecref_ PyObject *counts = PyDict_New();
+	for (size_t i = 0; counts && overhead.calls && i < reading->nr_counters; i++) {
+		_cleanup_pydecref_ PyObject *count =
+			ps_unsigned_to_python(overhead.counted[i].value);
+		if (!count || PyDict_SetItemString(counts, reading->counters[i].name, count) < 0)
+			return NULL;
+	}
+	return_ptr(counts);
+}
+
+/** All that report() shows, as a dict. */
+static PyObject *make_told(PyObject *module, const struct reading *reading)
+{
+	const struct ps_module_state *state = ps_module_state(module);
+	uint64_t missed = state->host && state->host->regions
+				  ? ps_region_table_nr_missed(state->host->regions)
+			  : ps_regions_are_active() ? ps_regions_nr_missed()
+						    : 0;
+	_cleanup_pydecref_ PyObject *events =
+		ps_counters_to_python(reading->counters, reading->nr_counters);
+	_cleanup_pydecref_ PyObject *regions = make_regions(module, reading, false);
+	_cleanup_pydecref_ PyObject *reasons = make_reasons(module, reading);
+	_cleanup_pydecref_ PyObject *overhead = make_overhead(module, reading);
+	if (!events || !regions || !reasons || !overhead)
+		return NULL;
+	return Py_BuildValue("{sOsOsOsOsOsK}", "events", events, "regions", regions, "reasons",
+			     reasons, "overhead", overhead, "is_subtracted",
+			     state->is_overhead_subtracted ? Py_True : Py_False, "missed",
+			     (unsigned long long)missed);
+}
+
+PyObject *ps_regions_report_python(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = { "file", "format", NULL };
+	PyObject *file = Py_None;
+	const char *format = "table";
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|Os:report", names, &file, &format))
+		return NULL;
+	struct reading reading;
+	struct ps_error *error = read_regions(ps_module_state(module), false, &reading);
+	if (error)
+		return raise_error(module, error);
+	_cleanup_pydecref_ PyObject *told = make_told(module, &reading);
+	free(reading.totals);
+	_cleanup_pydecref_ PyObject *report = told ? ps_region_tool(module, "report") : NULL;
+	return report ? PyObject_CallFunction(report, "OOs", told, file, format) : NULL;
+}

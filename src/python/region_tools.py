@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""The parts of perfscope's regions that are written in Python; the module runs this text when one of them is first used."""
+
+import functools
+import inspect
+import json
+import sys
+
+
+def wrap(region, function):
+    """Return function with each of its calls a pass; a generator's or coroutine's pass is paused while it is suspended."""
+    if inspect.isasyncgenfunction(function):
+        @functools.wraps(function)
+        async def wrapper(*args, **kwargs):
+            with region:
+                generator = function(*args, **kwargs)
+                step = generator.__anext__()
+                try:
+                    while True:
+                        try:
+                            item = await step
+                        except StopAsyncIteration:
+                            return
+                        try:
+                            sent = yield item
+                        except GeneratorExit:
+                            await generator.aclose()
+                            raise
+                        except BaseException as error:  # the inner one decides what becomes of it
+                            step = generator.athrow(error)
+                        else:
+                            step = generator.asend(sent)
+                finally:
+                    await generator.aclose()
+    elif inspect.iscoroutinefunction(function):
+        @functools.wraps(function)
+        async def wrapper(*args, **kwargs):
+            with region:
+                return await function(*args, **kwargs)
+    elif inspect.isgeneratorfunction(function):
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            with region:
+                return (yield from function(*args, **kwargs))
+    else:
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            with region:
+                return function(*args, **kwargs)
+    return wrapper
+
+
+def as_dict(total):
+    return {"calls": total.calls, "incomplete": total.incomplete, "seconds": total.seconds, "values": total.values,
+            "scaled": total.scaled, "coverage": total.coverage}
+
+
+def cell(total, name):
+    """What was counted; ~ stands before an estimate, - for what is not known."""
+    if total.values.get(name) is not None:
+        return str(total.values[name])
+    scaled = total.scaled.get(name)
+    return "-" if scaled is None else f"~{scaled:.0f}"
+
+
+def table(told):
+    """Lines of a table, and below it what it cannot show."""
+    names = list(told["events"])
+    rows = [["region", "calls", "seconds", *names]]
+    rows += [[name, str(total.calls), f"{total.seconds:.6f}", *(cell(total, event) for event in names)]
+             for name, total in told["regions"].items()]
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    for first, *rest in rows:
+        yield "  ".join([first.ljust(widths[0]), *(text.rjust(width) for text, width in zip(rest, widths[1:]))])
+    for name, total in told["regions"].items():
+        if total.incomplete:
+            yield f"{name}: {total.incomplete} pass{'' if total.incomplete == 1 else 'es'} incomplete"
+        for event in names:
+            if total.values.get(event) is None and total.scaled.get(event) is not None:
+                yield f"{name}: {event} counted {100 * total.coverage[event]:.0f} % of the time, and is an estimate"
+    for event, reason in told["reasons"].items():
+        yield f"{event}: {reason}"
+    if told["overhead"]:
+        cost = ", ".join(f"{value} {event}" for event, value in told["overhead"].items())
+        yield f"an empty pass counts {cost}" + ("; taken off above" if told["is_subtracted"] else "")
+    if told["missed"]:
+        yield f"no room for a region in a thread, {told['missed']} times: its passes are missing"
+
+
+def report(told, file, kind):
+    """Write what is told of all regions to file, or sys.stdout."""
+    if kind == "json":
+        text = json.dumps({**told, "regions": {name: as_dict(total) for name, total in told["regions"].items()}}, indent=1)
+    elif kind == "table":
+        text = "\n".join(table(told))
+    else:
+        raise ValueError(f"report: format is 'table' or 'json', not {kind!r}")
+    (sys.stdout if file is None else file).write(text + "\n")

@@ -15,9 +15,10 @@ import glob
 import os
 import re
 import subprocess
+import sys
 import unittest
 
-from livetest import COMMAND, ROOT, LiveTestCase, skip_unless_tracepoints
+from livetest import BUILD, COMMAND, ROOT, LiveTestCase, skip_unless_tracepoints
 
 BLOCK = re.compile(r"((?:^<!-- [^\n]* -->\n)*)^```(\w+)\n(.*?)^```$", re.M | re.S)
 MARK = re.compile(r"<!-- (\w+): (.*) -->")
@@ -66,8 +67,8 @@ class TestExamples(LiveTestCase):
     maxDiff = None
 
     def run_example(self, command, marks, expected):
-        environment = {**os.environ, "PATH": f"{os.path.dirname(COMMAND)}:{os.environ['PATH']}",
-                       "PERFSCOPE_SCRIPTS": os.path.join(ROOT, "scripts")}
+        environment = {**os.environ, "PATH": f"{os.path.dirname(COMMAND)}:{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
+                       "PERFSCOPE_SCRIPTS": os.path.join(ROOT, "scripts"), "PYTHONPATH": os.path.join(BUILD, "python")}
         result = subprocess.run(command, shell=True, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
         self.assertEqual(result.returncode, int(marks.get("status", 0)), result.stdout)
@@ -95,7 +96,7 @@ class TestExamples(LiveTestCase):
         self.assertEqual(self.check_page("docs/scripting.md"), 6)
 
     def test_examples_of_regions(self):
-        self.assertEqual(self.check_page("docs/regions.md"), 1)
+        self.assertEqual(self.check_page("docs/regions.md"), 3)
 
     def test_examples_of_events(self):
         text = "\n".join(re.findall(r"^    (.*)$", read("docs/events.md"), re.M))
@@ -143,7 +144,7 @@ class TestManPage(unittest.TestCase):
 
 
 class TestScripting(unittest.TestCase):
-    PAGE = read("docs/scripting.md")
+    PAGE = read("docs/scripting.md") + read("docs/regions.md")
 
     def code(self):
         return "\n".join(re.findall(r"`([^`\n]+)`", self.PAGE))
@@ -151,16 +152,17 @@ class TestScripting(unittest.TestCase):
     def test_each_name_of_the_stub_is_told(self):
         names = []
         for node in ast.parse(read("src/python/perfscope.pyi")).body:
-            if isinstance(node, ast.ClassDef):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 names.append(node.name)
                 names += [item.target.id if isinstance(item, ast.AnnAssign) else item.name for item in node.body
                           if isinstance(item, (ast.AnnAssign, ast.FunctionDef))]
             elif isinstance(node, ast.FunctionDef):
                 names.append(node.name)
-        methods = {"__init__", "__getattr__", "__getitem__", "__contains__", "__len__", "__iter__", "__hash__", "__eq__"}
+        methods = {"__init__", "__getattr__", "__getitem__", "__contains__", "__len__", "__iter__", "__hash__", "__eq__",
+                   "__enter__", "__exit__", "__call__"}
         missing = [name for name in names if name not in methods and not re.search(rf"(?<!\w){name}(?!\w)", self.code())]
         self.assertEqual(missing, [])
-        self.assertEqual(len(names), 51)
+        self.assertEqual(len(names), 72)
 
     def test_each_callback_is_told(self):
         source = read("src/script/bind.c")

@@ -1,0 +1,451 @@
+# SPDX-License-Identifier: MIT
+"""Regions in Python: what they count, exactly, whatever suspends, nests, forks or raises inside."""
+
+import asyncio
+import contextlib
+import cProfile
+import inspect
+import io
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+import perfscope
+from pages import CountingTestCase, Pages, nr_descriptors, resident_kb
+
+EVENTS = ("page-faults", "task-clock", "context-switches")
+
+
+class RegionTestCase(CountingTestCase):
+    def setUp(self):
+        super().setUp()
+        perfscope.configure(EVENTS)
+        self.pages = Pages(4000)
+        with perfscope.region("warm"):
+            self.pages.touch(1)
+        perfscope.regions()
+        perfscope.reset()
+
+    def told(self, name="work"):
+        """Calls, incomplete passes and page faults of @name."""
+        total = perfscope.regions()[name]
+        return total.calls, total.incomplete, total.values["page-faults"]
+
+
+class TestWith(RegionTestCase):
+    def test_fresh_pages_are_counted_exactly(self):
+        for nr in (1, 100, 1000):
+            with perfscope.region("work"):
+                self.pages.touch(nr)
+        self.assertEqual(self.told(), (3, 0, 1101))
+        total = perfscope.regions()["work"]
+        self.assertEqual(total.coverage, {event: 1.0 for event in EVENTS})
+        self.assertEqual(total.scaled["page-faults"], 1101.0)
+
+    def test_nested_regions_count_in_both(self):
+        def run():
+            with perfscope.region("outer"):
+                self.pages.touch(10)
+                with perfscope.region("inner"):
+                    self.pages.touch(5)
+                self.pages.touch(1)
+        run()  # a thread's first pass of a name makes room for its sums
+        perfscope.reset()
+        run()
+        self.assertEqual([self.told("outer"), self.told("inner")], [(1, 0, 16), (1, 0, 5)])
+
+    def test_recursion_counts_once_in_values_and_each_time_in_calls(self):
+        def recurse(depth):
+            with perfscope.region("work"):
+                self.pages.touch(1)
+                if depth > 1:
+                    recurse(depth - 1)
+        recurse(40)  # frames lie in pages that are there afterwards
+        perfscope.reset()
+        recurse(40)
+        self.assertEqual(self.told(), (40, 0, 40))
+
+    def test_an_exception_leaves_it_and_goes_on(self):
+        with self.assertRaisesRegex(ValueError, "mine"):
+            with perfscope.region("work"):
+                self.pages.touch(7)
+                raise ValueError("mine")
+        self.pages.touch(3)
+        self.assertEqual(self.told()[:2], (1, 0))
+
+    def test_threads_count_each_their_own(self):
+        def work(nr):
+            with perfscope.region("warm"):
+                pass
+            with perfscope.region("work"):
+                pages[nr].touch(nr)
+        pages = {nr: Pages(nr) for nr in (10, 20, 30)}
+        threads = [threading.Thread(target=work, args=(nr,)) for nr in pages]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(self.told(), (3, 0, 60))
+
+    def test_totals_by_thread(self):
+        go = threading.Event()
+        def work():
+            with perfscope.region("work"):
+                tids.append(threading.get_native_id())
+            go.wait()
+        tids = []
+        thread = threading.Thread(target=work)
+        thread.start()
+        while not tids:
+            time.sleep(0.001)
+        with perfscope.region("work"):
+            pass
+        told = perfscope.regions(by_thread=True)["work"]
+        go.set()
+        thread.join()
+        self.assertEqual({tid: total.calls for tid, total in told.items()},
+                         {tids[0]: 1, threading.get_native_id(): 1})
+
+    def test_each_sleep_switches(self):
+        with perfscope.region("work"):
+            for _ in range(20):
+                time.sleep(0.001)
+        total = perfscope.regions()["work"]
+        self.assertGreaterEqual(total.values["context-switches"], 20)
+        self.assertGreaterEqual(total.seconds, 0.02)
+
+    def test_task_clock_is_the_thread_cpu_clock(self):
+        with perfscope.region("work"):
+            start = end = time.thread_time_ns()
+            while end < start + 300_000_000:
+                end = time.thread_time_ns()
+        self.assertAlmostEqual(perfscope.regions()["work"].values["task-clock"], end - start, delta=0.02 * (end - start))
+
+    def test_a_million_passes_leave_nothing(self):
+        def run(nr):
+            for _ in range(nr):
+                with perfscope.region("work"):
+                    pass
+        run(1000)
+        before = resident_kb(), nr_descriptors()
+        run(int(os.environ.get("NR_PASSES", "100000")))
+        self.assertLess(resident_kb() - before[0], 200)
+        self.assertEqual(nr_descriptors(), before[1])
+
+    def test_a_child_of_fork_counts_for_itself(self):
+        with perfscope.region("work"):
+            self.pages.touch(5)
+            child = os.fork()
+            if not child:
+                status = 1
+                try:
+                    status = 0 if perfscope.regions().get("work") is None else 2
+                    perfscope.configure(EVENTS)
+                    with perfscope.region("child"):
+                        pass
+                    status = status or 3 * (perfscope.regions()["child"].calls != 1)
+                finally:
+                    os._exit(status)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual(self.told()[:2], (1, 0))
+
+
+class TestSuspended(RegionTestCase):
+    def run_tasks(self, work, sizes):
+        async def main():
+            await asyncio.gather(*(work(f"task{nr}", nr) for nr in sizes))
+        asyncio.run(main())
+        perfscope.reset()
+        asyncio.run(main())
+        return {nr: self.told(f"task{nr}") for nr in sizes}
+
+    def check_tasks(self, told):
+        for nr, (calls, incomplete, faults) in told.items():
+            # The loop itself may get a page from the allocator.
+            self.assertEqual([calls, incomplete, faults - nr in range(3)], [1, 0, True], told)
+
+    def test_tasks_that_interleave_count_each_its_own(self):
+        async def work(name, nr):
+            pages = Pages(nr)
+            with perfscope.region(name):
+                for _ in range(nr):
+                    pages.touch(1)
+                    await asyncio.sleep(0)
+        self.check_tasks(self.run_tasks(work, (50, 100, 200)))
+
+    def test_what_runs_while_a_task_sleeps_is_not_counted(self):
+        async def sleeper():
+            with perfscope.region("work"):
+                self.pages.touch(3)
+                await asyncio.sleep(0.05)
+                self.pages.touch(4)
+
+        async def main():
+            task = asyncio.create_task(sleeper())
+            await asyncio.sleep(0)
+            self.pages.touch(1000)
+            start = time.thread_time_ns()
+            while time.thread_time_ns() < start + 20_000_000:
+                pass
+            await task
+        asyncio.run(main())
+        total = perfscope.regions()["work"]
+        self.assertIn(total.values["page-faults"] - 7, range(4))
+        self.assertLess(total.values["task-clock"], 10_000_000)
+
+    def test_a_task_that_is_cancelled_leaves_it(self):
+        async def sleeper():
+            with perfscope.region("work"):
+                await asyncio.sleep(60)
+
+        async def main():
+            task = asyncio.create_task(sleeper())
+            await asyncio.sleep(0)
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        asyncio.run(main())
+        self.assertEqual(self.told()[:2], (1, 0))
+
+    def consume(self, generator):
+        for _ in generator:
+            self.pages.touch(9)
+
+    def test_the_consumer_of_a_generator_is_not_counted(self):
+        def produce():
+            with perfscope.region("work"):
+                for _ in range(10):
+                    self.pages.touch(2)
+                    yield
+        self.consume(produce())
+        perfscope.reset()
+        self.consume(produce())
+        self.assertEqual(self.told(), (1, 0, 20))
+
+    def test_yield_from_and_send(self):
+        def inner():
+            self.pages.touch((yield))
+            return 5
+
+        def outer():
+            with perfscope.region("work"):
+                return (yield from inner())
+        def run():
+            generator = outer()
+            next(generator)
+            self.pages.touch(100)
+            with self.assertRaises(StopIteration) as caught:
+                generator.send(6)
+            return caught.exception.value
+        run()
+        perfscope.reset()
+        self.assertEqual([run(), self.told()], [5, (1, 0, 6)])
+
+    def test_a_generator_that_is_closed_or_dropped_leaves_it(self):
+        def produce():
+            with perfscope.region("work"):
+                yield
+                self.fail("not reached")
+        for end in (lambda generator: generator.close(), lambda generator: None):
+            generator = produce()
+            next(generator)
+            end(generator)
+            del generator
+        self.assertEqual(self.told()[:2], (2, 0))
+
+    def test_an_exception_thrown_into_a_generator(self):
+        def produce():
+            with perfscope.region("work"):
+                with contextlib.suppress(KeyError):
+                    yield
+                self.pages.touch(3)
+                yield
+        def run():
+            generator = produce()
+            next(generator)
+            self.pages.touch(50)
+            generator.throw(KeyError())
+            generator.close()
+        run()
+        perfscope.reset()
+        run()
+        self.assertEqual(self.told(), (1, 0, 3))
+
+    def test_helpers_of_contextlib_belong_to_the_body(self):
+        @contextlib.contextmanager
+        def helper():
+            with perfscope.region("work"):
+                yield
+
+        def in_helper(nr):
+            with helper():
+                self.pages.touch(nr)
+
+        def in_stack(nr):
+            with contextlib.ExitStack() as stack:
+                stack.enter_context(perfscope.region("work"))
+                self.pages.touch(nr)
+        for run in (in_helper, in_stack):
+            run(1)
+            perfscope.reset()
+            run(11)
+            self.assertEqual(self.told(), (1, 0, 11))
+
+    def test_helpers_of_contextlib_in_a_coroutine_are_paused_with_it(self):
+        @contextlib.asynccontextmanager
+        async def helper():
+            with perfscope.region("work"):
+                yield
+
+        async def work():
+            async with helper():
+                self.pages.touch(5)
+                await asyncio.sleep(0.02)
+
+        async def main():
+            task = asyncio.create_task(work())
+            await asyncio.sleep(0)
+            self.pages.touch(500)
+            await task
+        asyncio.run(main())
+        perfscope.reset()
+        asyncio.run(main())
+        calls, incomplete, faults = self.told()
+        self.assertEqual([calls, incomplete, faults - 5 in range(3)], [1, 0, True])
+
+    def test_a_profiler_that_is_there_goes_on(self):
+        async def work():
+            with perfscope.region("work"):
+                await asyncio.sleep(0)
+        profiler = cProfile.Profile()
+        profiler.enable()
+        asyncio.run(work())
+        len("after")
+        profiler.disable()
+        names = {entry.code for entry in profiler.getstats() if isinstance(entry.code, str)}
+        self.assertTrue(any("len" in name for name in names), names)
+        self.assertEqual(self.told()[:2], (1, 0))
+        self.assertIsNone(sys.getprofile())
+
+
+class TestDecorator(RegionTestCase):
+    def test_functions_keep_what_they_are(self):
+        @perfscope.region("work")
+        def plain(nr, *, more=0):
+            """Touch."""
+            self.pages.touch(nr + more)
+            return nr
+        self.assertEqual([plain.__name__, plain.__doc__, list(inspect.signature(plain).parameters)],
+                         ["plain", "Touch.", ["nr", "more"]])
+        plain(1)
+        perfscope.reset()
+        self.assertEqual([plain(3, more=2), self.told()], [3, (1, 0, 5)])
+
+    def test_generators_and_coroutines(self):
+        @perfscope.region("generator")
+        def generator():
+            for _ in range(4):
+                self.pages.touch(2)
+                yield 1
+
+        @perfscope.region("coroutine")
+        async def coroutine():
+            self.pages.touch(3)
+            await asyncio.sleep(0)
+            return 7
+
+        @perfscope.region("asyncgen")
+        async def asyncgen():
+            for nr in range(4):
+                self.pages.touch(5)
+                await asyncio.sleep(0)
+                yield nr
+
+        async def main():
+            got = []
+            async for item in asyncgen():
+                self.pages.touch(100)
+                got.append(item)
+            return [await coroutine(), got, sum(generator())]
+        self.assertTrue(inspect.isgeneratorfunction(generator) and inspect.iscoroutinefunction(coroutine) and
+                        inspect.isasyncgenfunction(asyncgen))
+        asyncio.run(main())
+        perfscope.reset()
+        self.assertEqual(asyncio.run(main()), [7, [0, 1, 2, 3], 4])
+        self.assertEqual(self.told("generator"), (1, 0, 8))
+        for name, nr in (("coroutine", 3), ("asyncgen", 20)):
+            calls, incomplete, faults = self.told(name)
+            self.assertEqual([calls, incomplete, faults - nr in range(3)], [1, 0, True], name)
+
+    def test_what_is_no_function_is_refused(self):
+        self.assertRaises(TypeError, perfscope.region("work"), 5)
+        self.assertRaises(TypeError, perfscope.region("work"))
+
+
+class TestTotals(RegionTestCase):
+    def test_names_that_are_none(self):
+        for name, kind in (("", ValueError), ("run", ValueError), ("x" * 64, ValueError), (b"x", TypeError), ("a\0b", ValueError)):
+            with self.subTest(name=name):
+                self.assertRaises(kind, perfscope.region, name)
+        self.assertIs(perfscope.region("x" * 63), perfscope.region("x" * 63))
+        self.assertEqual(perfscope.region("ä").name, "ä")
+
+    def test_reset_and_configure_start_from_zero(self):
+        for again in (perfscope.reset, lambda: perfscope.configure("page-faults")):
+            with perfscope.region("work"):
+                self.pages.touch(5)
+            again()
+            self.assertEqual(perfscope.regions().get("work", perfscope.PerfEventTotals()).calls, 0)
+        self.assertRaisesRegex(ValueError, "did you mean page-faults", perfscope.configure, "page-fault")
+
+    def test_a_counter_that_is_refused_reads_none_and_says_why(self):
+        perfscope.configure(["page-faults", "cycles"])
+        with perfscope.region("work"):
+            self.pages.touch(2)
+        if perfscope.regions()["work"].values["cycles"] is not None:
+            self.skipTest("this machine has a hardware PMU")
+        out = io.StringIO()
+        perfscope.report(out)
+        self.assertIn("cycles: no hardware PMU here", out.getvalue())
+        self.assertRaisesRegex(perfscope.PerfEventError, "cycles.*no hardware PMU", perfscope.configure, ["cycles"], strict=True)
+
+    def test_cost_of_an_empty_pass_is_taken_off(self):
+        def empty_ns(subtract):
+            perfscope.configure("task-clock", subtract=subtract)
+            for _ in range(2000):
+                with perfscope.region("work"):
+                    pass
+            return perfscope.regions()["work"].values["task-clock"] / 2000
+        whole, rest = empty_ns(False), empty_ns(True)
+        self.assertGreater(whole, 100)
+        self.assertLess(rest, whole / 2)
+
+    def test_report_is_a_table_or_json(self):
+        with perfscope.region("work"):
+            self.pages.touch(12)
+        table, text = io.StringIO(), io.StringIO()
+        perfscope.report(table)
+        perfscope.report(text, format="json")
+        head, row, *rest = table.getvalue().splitlines()
+        self.assertEqual(head.split(), ["region", "calls", "seconds", *EVENTS])
+        self.assertEqual([row.split()[i] for i in (0, 1, 3)], ["work", "1", "12"])
+        self.assertRegex(rest[-1], r"^an empty pass counts 0 page-faults, \d+ task-clock, 0 context-switches$")
+        told = json.loads(text.getvalue())
+        self.assertEqual([told["events"], told["regions"]["work"]["values"]["page-faults"]], [list(EVENTS), 12])
+        self.assertRaisesRegex(ValueError, "'table' or 'json', not 'xml'", perfscope.report, table, format="xml")
+
+
+class TestInactive(unittest.TestCase):
+    def test_nothing_is_counted_where_nobody_looks(self):
+        source = "import perfscope\nwith perfscope.region('a'): pass\n" \
+                 "print(perfscope.regions(), perfscope.reset(), len(__import__('os').listdir('/proc/self/fd')))"
+        run = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
+        self.assertEqual([run.stdout.split()[:2], run.stderr], [["{}", "None"], ""])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -236,6 +236,24 @@ static struct ps_error *nothing_to_call(const struct ps_script *script,
 		script->name, names);
 }
 
+/** A script whose one function is for samples, of events that only count, would run and never be called. */
+static void warn_of_idleness(const struct ps_script *script, const struct ps_source_list *sources)
+{
+	bool has_regions = sources->regions && sources->regions->nr_regions;
+	if (!script->callbacks[PS_CALLBACK_SAMPLE] || script->callbacks[PS_CALLBACK_INTERVAL] ||
+	    script->callbacks[PS_CALLBACK_EXIT] || has_regions)
+		return;
+	for (size_t i = 0; i < ps_sources_nr_shown(sources); i++) {
+		if (sources->sources[i]->is_sampling)
+			return;
+	}
+	ps_log(PS_LOG_WARNING,
+	       "script %s: __sample__(event) is never called: the events of -e only count "
+	       "(period=N "
+	       "or freq=HZ makes them sample; what was counted comes in __exit__(totals))",
+	       script->name);
+}
+
 struct ps_error *ps_script_bind(struct ps_script *script, const struct ps_source_list *sources)
 {
 	bool has_own = false;
@@ -247,5 +265,6 @@ struct ps_error *ps_script_bind(struct ps_script *script, const struct ps_source
 	if (error)
 		return error;
 	ps_script_warn_unbound(script, sources);
+	warn_of_idleness(script, sources);
 	return has_own || has_callback(script) ? NULL : nothing_to_call(script, sources);
 }

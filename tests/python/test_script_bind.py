@@ -95,6 +95,15 @@ class Class:
                                       "(sample it: cycles/freq=HZ/)"])
         self.assertEqual(run.status, 0)
 
+    def test_script_that_is_never_called(self):
+        says = ["perfscope: script x.py: __sample__(event) is never called: the events of -e only count (period=N or freq=HZ "
+                "makes them sample; what was counted comes in __exit__(totals))"]
+        sample = "def __sample__(event): pass\n"
+        for text, events, expected in ((sample, "-cycles", says), (sample + "def __exit__(totals): pass", "-cycles", []),
+                                       (sample, f"-cycles,{SWITCH}", [])):
+            with self.subTest(text=text, events=events):
+                self.assertEqual(self.bind_text(text, events).errors, expected)
+
 
 class TestCallbacks(BindTestCase):
     def test_each_number_of_arguments(self):

@@ -15,7 +15,7 @@ $(BUILD)/region/%.o: src/%.c $(BUILD)/flags
 
 # Names of ours that are not for programs become local: theirs may be the same.
 $(BUILD)/region/perfscope-region.o: $(REGION_OBJECTS)
-	$(call say,LINK)$(LD) -r -o $@ $^ && objcopy --localize-hidden $@
+	$(call say,LINK)$(LD) -r -o $@ $^ && $(OBJCOPY) --localize-hidden $@
 
 $(REGION_LIBRARY): $(BUILD)/region/perfscope-region.o
 	@rm -f $@

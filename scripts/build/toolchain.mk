@@ -6,6 +6,10 @@
 ifeq ($(origin AR),default)
 AR := $(CROSS_COMPILE)ar
 endif
+ifeq ($(origin LD),default)
+LD := $(CROSS_COMPILE)ld
+endif
+OBJCOPY ?= $(CROSS_COMPILE)objcopy
 ifneq ($(SYSROOT),)
 override CC := $(CC) --sysroot=$(SYSROOT)
 endif

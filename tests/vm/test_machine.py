@@ -45,7 +45,7 @@ class TestStacks(LiveTestCase):
         return run.json[0]
 
     def test_of_user_space(self):
-        found = [[name for name, _ in stack] for stack in self.stacks("--call-graph=dwarf", load=["spin", 60])
+        found = [[name for name, _ in stack] for stack in self.stacks("--call-graph=dwarf", load=["spin", 200])
                  if not stack[0][1]]
         in_spin = [names for names in found if names[0] == "run_spin"]
         self.assertGreater(len(in_spin), 5)

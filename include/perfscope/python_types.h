@@ -132,7 +132,8 @@ typedef struct {
 	enum ps_arch arch; // whose registers the samples have
 	struct ps_time_view time_view;
 	int64_t realtime_offset_ns;
-	bool is_unwound; // the user's part of a stack comes from stack_user
+	bool is_unwound;       // the user's part of a stack comes from stack_user
+	bool has_branch_calls; // the user's part but its first address comes from branch_stack
 	bool has_no_user_stack, has_no_kernel_stack; // in the kernel's part of a stack
 	uint64_t period;			     // of each sample, where samples do not tell it
 	const struct ps_sample_field **samples;	     // by slot behind the schema's, owned array
@@ -200,6 +201,9 @@ PyObject *PerfEvent_decode_sample(PerfEvent *self, const struct ps_sample_field 
 
 /** Write a part of the sample in words. False: it has none, or is not there. */
 bool PerfEvent_write_sample(PerfEvent *self, const struct ps_sample_field *field, FILE *stream);
+
+/** The number of branches in @bytes, a branch_stack; *@ret_at is where the first is. */
+uint64_t EventType_find_branches(const EventType *type, struct ps_bytes bytes, size_t *ret_at);
 
 /** `_callchain`: a list of frames. New reference. */
 PyObject *PerfEvent_decode_callchain(PerfEvent *self);

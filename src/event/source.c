@@ -244,7 +244,7 @@ static void set_stack(const struct resolver *resolver, struct ps_source *source)
 	attr->sample_max_stack = spec->max_stack ? spec->max_stack : options->max_stack;
 	attr->exclude_callchain_user = options->without_user_stack;
 	attr->exclude_callchain_kernel = options->without_kernel_stack;
-	if (options->stack == PS_STACK_LBR) {
+	if (options->stack == PS_STACK_LBR && !options->without_user_stack) {
 		attr->sample_type |= PERF_SAMPLE_BRANCH_STACK;
 		attr->branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK;
 	}

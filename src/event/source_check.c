@@ -7,6 +7,12 @@
 
 struct ps_error *source_check_parts(const struct ps_spec *spec, const struct ps_source *source)
 {
+	bool has_calls = source->attr.branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK;
+	if (has_calls && spec->sample_type & PERF_SAMPLE_BRANCH_STACK)
+		return ps_error_format(PS_ERROR_USAGE,
+				       "%s: a sample has the last branches or those of its call "
+				       "stack, not both (leave out branch or --call-graph=lbr)",
+				       spec->text);
 	if (source->is_sampling || (!spec->sample_type && !spec->has_stack))
 		return NULL;
 	return ps_error_format(PS_ERROR_USAGE,

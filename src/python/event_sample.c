@@ -142,8 +142,7 @@ static PyObject *make_branch(struct ps_bytes bytes, size_t at)
 			     (unsigned int)branch.cycles, "type", (unsigned int)branch.type);
 }
 
-/** The number of branches in @bytes; *@ret_at is where the first is. */
-static uint64_t find_branches(const EventType *type, struct ps_bytes bytes, size_t *ret_at)
+uint64_t EventType_find_branches(const EventType *type, struct ps_bytes bytes, size_t *ret_at)
 {
 	uint64_t nr = 0;
 	ps_bytes_u64(bytes, 0, &nr);
@@ -154,7 +153,7 @@ static uint64_t find_branches(const EventType *type, struct ps_bytes bytes, size
 static PyObject *make_branches(EventType *type, struct ps_bytes bytes)
 {
 	size_t at;
-	uint64_t nr = find_branches(type, bytes, &at);
+	uint64_t nr = EventType_find_branches(type, bytes, &at);
 	_cleanup_pydecref_ PyObject *list = PyList_New(0);
 	for (uint64_t i = 0; list && i < nr; i++, at += PS_BRANCH_SIZE) {
 		_cleanup_pydecref_ PyObject *branch = make_branch(bytes, at);
@@ -229,7 +228,7 @@ PyObject *PerfEvent_decode_sample(PerfEvent *self, const struct ps_sample_field 
 static void write_branches(EventType *type, struct ps_bytes bytes, FILE *stream)
 {
 	size_t at;
-	uint64_t nr = find_branches(type, bytes, &at);
+	uint64_t nr = EventType_find_branches(type, bytes, &at);
 	struct ps_branch branch;
 	for (uint64_t i = 0; i < nr && ps_branch_read(bytes, at, &branch); i++) {
 		fputs(i ? " " : "", stream);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /** Call stacks as Python values: a list of frames, innermost first. */
 #include <perfscope/python_types.h>
+#include <perfscope/sample_text.h>
 
 #define MAX_ADDRESSES 1024 // of an unwound stack
 #define MAX_FRAMES 64	   // of one address
@@ -163,13 +164,12 @@ static bool is_left_out(const EventType *type, uint64_t mark)
 	       (mark == (uint64_t)PERF_CONTEXT_USER && type->has_no_user_stack);
 }
 
-/** How many of the @nr addresses of @chain are no marks, and asked for. */
-static Py_ssize_t count_addresses(const EventType *type, struct ps_bytes chain)
+/** How many of the @nr words of @chain are no marks, and asked for. */
+static Py_ssize_t count_addresses(const EventType *type, struct ps_bytes chain, uint64_t nr)
 {
-	uint64_t nr = 0, address;
+	uint64_t address;
 	Py_ssize_t count = 0;
 	bool is_out = false;
-	ps_bytes_u64(chain, 0, &nr);
 	for (uint64_t i = 0; i < nr && ps_bytes_u64(chain, 8 + 8 * i, &address); i++) {
 		if (address >= (uint64_t)PERF_CONTEXT_MAX)
 			is_out = is_left_out(type, address);
@@ -179,13 +179,15 @@ static Py_ssize_t count_addresses(const EventType *type, struct ps_bytes chain)
 	return count;
 }
 
-/** The kernel's chain: addresses, and marks of what space those behind them are of (enum perf_callchain_context). */
-static int add_chain(struct stack *stack, struct ps_bytes chain)
+/**
+ * The first @nr words of the kernel's chain: addresses, and marks of what space those behind them are of (enum
+ * perf_callchain_context).
+ */
+static int add_chain(struct stack *stack, struct ps_bytes chain, uint64_t nr)
 {
-	uint64_t nr = 0, address;
+	uint64_t address;
 	unsigned int flags = 0;
 	bool is_out = false;
-	ps_bytes_u64(chain, 0, &nr);
 	for (uint64_t i = 0; i < nr && ps_bytes_u64(chain, 8 + 8 * i, &address); i++) {
 		if (address >= (uint64_t)PERF_CONTEXT_MAX) {
 			flags = address == (uint64_t)PERF_CONTEXT_KERNEL ? PS_ADDRESS_KERNEL : 0;
@@ -197,6 +199,32 @@ static int add_chain(struct stack *stack, struct ps_bytes chain)
 		if (add_address(stack, address, flags) < 0)
 			return -1;
 		flags |= PS_ADDRESS_RETURN; // only the first of its space is where it was
+	}
+	return 0;
+}
+
+/** How many words of @chain there are up to the first address of user space; 0: there is none. */
+static uint64_t find_user(struct ps_bytes chain)
+{
+	uint64_t nr = 0, word;
+	ps_bytes_u64(chain, 0, &nr);
+	for (uint64_t i = 0; i + 1 < nr && ps_bytes_u64(chain, 8 + 8 * i, &word); i++) {
+		if (word == (uint64_t)PERF_CONTEXT_USER)
+			return i + 2;
+	}
+	return 0;
+}
+
+/** The calls of @branches that have not returned, the last one first: each is where it was made. */
+static int add_calls(struct stack *stack, struct ps_bytes branches)
+{
+	size_t at;
+	uint64_t nr = EventType_find_branches(stack->event->type, branches, &at);
+	struct ps_branch call;
+	for (uint64_t i = 0; i < nr && ps_branch_read(branches, at, &call); i++) {
+		if (add_address(stack, call.from, 0) < 0)
+			return -1;
+		at += PS_BRANCH_SIZE;
 	}
 	return 0;
 }
@@ -230,14 +258,26 @@ static int add_unwound(struct stack *stack, const struct ps_sample_parts *parts)
 	return 0;
 }
 
-/** Where the kernel's chain is; empty where there is none. */
-static struct ps_bytes find_chain(const PerfEvent *self, const struct ps_sample_parts *parts)
+/** The record from @offset of a part on; empty where that is 0: it has none. */
+static struct ps_bytes find_part(const PerfEvent *self, uint32_t offset)
 {
 	struct ps_bytes record = { (const uint8_t *)self->header, self->header->size };
-	struct ps_bytes chain = { record.data, 0 };
-	if (parts->callchain)
-		ps_bytes_slice(record, parts->callchain, record.size - parts->callchain, &chain);
-	return chain;
+	struct ps_bytes part = { record.data, 0 };
+	if (offset)
+		ps_bytes_slice(record, offset, record.size - offset, &part);
+	return part;
+}
+
+/** Where @self has calls that take the place of the user's part of @chain behind its first address; else empty. */
+static struct ps_bytes find_calls(const PerfEvent *self, const struct ps_sample_parts *parts)
+{
+	struct ps_bytes calls =
+		find_part(self, self->type->has_branch_calls ? parts->branch_stack : 0);
+	uint64_t nr = 0;
+	// Without any, what the kernel found by frame pointers is more.
+	if (!ps_bytes_u64(calls, 0, &nr) || !nr)
+		calls.size = 0;
+	return calls;
 }
 
 PyObject *PerfEvent_decode_callchain(PerfEvent *self)
@@ -246,11 +286,17 @@ PyObject *PerfEvent_decode_callchain(PerfEvent *self)
 	struct ps_module_state *state = ps_module_state(self->type->module);
 	struct ps_sample_parts parts;
 	ps_sample_walk(layout, self->header, &parts);
-	struct ps_bytes chain = find_chain(self, &parts);
+	struct ps_bytes chain = find_part(self, parts.callchain);
+	struct ps_bytes calls = find_calls(self, &parts);
 	struct ps_bytes record = { (const uint8_t *)self->header, self->header->size };
 	uint32_t pid = 0;
 	ps_bytes_u32(record, layout->tid, &pid);
-	Py_ssize_t nr = count_addresses(self->type, chain);
+	uint64_t nr_words = calls.size ? find_user(chain) : 0;
+	if (!nr_words) {
+		calls.size = 0;
+		ps_bytes_u64(chain, 0, &nr_words);
+	}
+	Py_ssize_t nr = count_addresses(self->type, chain, nr_words);
 	_cleanup_pydecref_ PyObject *list = PyList_New(nr);
 	struct stack stack = {
 		.event = self,
@@ -261,7 +307,9 @@ PyObject *PerfEvent_decode_callchain(PerfEvent *self)
 		.nr_reserved = nr,
 		.number = ++state->nr_stacks,
 	};
-	if (!list || add_chain(&stack, chain) < 0)
+	if (!list || add_chain(&stack, chain, nr_words) < 0)
+		return NULL;
+	if (calls.size && add_calls(&stack, calls) < 0)
 		return NULL;
 	if (self->type->is_unwound && parts.regs_user && parts.stack_user &&
 	    add_unwound(&stack, &parts) < 0)

@@ -372,6 +372,8 @@ PyObject *ps_event_type_create(PyObject *module, const struct ps_session *sessio
 	self->period = source->attr.sample_period;
 	self->is_unwound = source->attr.exclude_callchain_user &&
 			   source->attr.sample_type & PERF_SAMPLE_STACK_USER;
+	self->has_branch_calls = source->attr.sample_type & PERF_SAMPLE_BRANCH_STACK &&
+				 source->attr.branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK;
 	self->has_no_user_stack = source->attr.exclude_callchain_user;
 	self->has_no_kernel_stack = source->attr.exclude_callchain_kernel;
 	self->realtime_offset_ns = session->clock.realtime_offset_ns;

@@ -335,3 +335,32 @@ TEST(source, stacks_are_of_events_that_make_samples)
 	assert_refused("cpu-clock/stack/", PS_ERROR_USAGE,
 		       "a counter that only counts has no samples");
 }
+
+TEST(source, call_stacks_of_the_pmu_are_its_last_calls)
+{
+	const uint64_t calls = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK;
+	struct fixture all;
+	struct ps_source_options options = { .stack = PS_STACK_LBR };
+	ASSERT_OK(resolve("cycles/freq=9/", &all.specs, &options, &all.list));
+	const struct perf_event_attr *attr = &all.list.sources[0]->attr;
+	ASSERT_EQ(attr->branch_sample_type, calls);
+	ASSERT_TRUE(attr->sample_type & PERF_SAMPLE_BRANCH_STACK);
+	ASSERT_TRUE(attr->sample_type & PERF_SAMPLE_CALLCHAIN);
+	release(&all);
+	options.without_user_stack = true;
+	ASSERT_OK(resolve("cycles/freq=9/", &all.specs, &options, &all.list));
+	ASSERT_FALSE(all.list.sources[0]->attr.sample_type & PERF_SAMPLE_BRANCH_STACK);
+	ASSERT_TRUE(all.list.sources[0]->attr.sample_type & PERF_SAMPLE_CALLCHAIN);
+	release(&all);
+}
+
+TEST(source, a_sample_has_one_kind_of_branches)
+{
+	struct fixture all;
+	struct ps_source_options options = { .stack = PS_STACK_LBR };
+	ASSERT_ERROR(resolve("cycles/freq=9,branch/", &all.specs, &options, &all.list),
+		     PS_ERROR_USAGE,
+		     "cycles/freq=9,branch/: a sample has the last branches or those of its call "
+		     "stack, not both (leave out branch or --call-graph=lbr)");
+	ps_spec_list_deinit(&all.specs);
+}

@@ -7,9 +7,11 @@ import subprocess
 import unittest
 
 from livetest import BUILD, LiveTestCase, skip_unless_tracepoints
+from test_targets import find_cgroup2
 
 WATCHED = os.path.join(BUILD, "tests", "watched")
 NR = 1000
+PAGE_SIZE = os.sysconf("SC_PAGESIZE")
 IS_X86 = platform.machine() in ("x86_64", "i686")
 
 SHOW = """
@@ -28,9 +30,11 @@ class BreakpointTestCase(LiveTestCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        symbols = subprocess.run(["nm", WATCHED], capture_output=True, text=True, check=True).stdout
-        places = {line.split()[2]: int(line.split()[0], 16) for line in symbols.splitlines() if len(line.split()) == 3}
-        cls.word, cls.bytes, cls.function = (places[f"watched_{name}"] for name in ("word", "bytes", "function"))
+        symbols = subprocess.run(["nm", "-S", WATCHED], capture_output=True, text=True, check=True).stdout
+        words = [line.split() for line in symbols.splitlines()]
+        places = {name: (int(address, 16), int(size, 16)) for address, size, _, name in filter(lambda line: len(line) == 4, words)}
+        cls.word, cls.bytes, cls.function = (places[f"watched_{name}"][0] for name in ("word", "bytes", "function"))
+        cls.main, cls.main_size = places["main"]
 
     def run_watched(self, source, events, *options):
         """Run the program under --run; what the script printed."""
@@ -62,6 +66,33 @@ class TestBreakpoints(BreakpointTestCase):
     def test_a_period_samples_every_so_many(self):
         nr, counted, _, _, _ = self.run_watched(SHOW, f"mem:{self.word:#x}/8:w/period=10,addr/u")
         self.assertEqual([nr, counted], [NR / 10, [NR]])
+
+    @unittest.skipUnless(IS_X86, "elsewhere a call leaves nothing on the stack")
+    def test_parts_of_the_place(self):
+        source = """
+import json
+kept = []
+def __sample__(event):
+    kept.append(event)
+def __exit__():
+    places = {(event.data_page_size, event.code_page_size, event.addr, event.phys_addr %% %d, event.phys_addr > 0,
+               event.regs_user["ip"] == event.regs_intr["ip"] == event.ip) for event in kept}
+    callers = {int.from_bytes(event.stack_user[:8], "little") for event in kept}
+    print(json.dumps([len(kept), list(places), [%d < caller < %d for caller in callers],
+                      {len(event.stack_user) %% 8 for event in kept} == {0}, max(len(event.stack_user) for event in kept) <= 8192]))
+""" % (PAGE_SIZE, self.main, self.main + self.main_size)
+        event = f"mem:{self.function:#x}:x/period=1,addr,phys-addr,page-size,stack-user,regs/u"
+        self.assertEqual(self.run_watched(source, event),
+                         [NR, [[PAGE_SIZE, PAGE_SIZE, self.function, self.function % PAGE_SIZE, True, True]], [True], True, True])
+
+    @unittest.skipUnless(find_cgroup2(), "no cgroup2 hierarchy is mounted")
+    def test_the_cgroup_is_that_of_the_program(self):
+        source = "import json\nseen = set()\ndef __sample__(event): seen.add(event.cgroup)\n" \
+                 "def __exit__(): print(json.dumps(list(seen)))\n"
+        with open("/proc/self/cgroup", encoding="ascii") as file:
+            path = next(line[len("0::"):].strip() for line in file if line.startswith("0::"))
+        self.assertEqual(self.run_watched(source, f"mem:{self.word:#x}/8:w/period=1,cgroup/u"),
+                         [os.stat(find_cgroup2() + path).st_ino])
 
     def test_counting_ones_have_totals_and_no_samples(self):
         self.assertEqual(self.run_watched(COUNT, [f"mem:{self.word:#x}/8:w/alias=w/u", f"mem:{self.word:#x}/8:rw/alias=rw/u",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Names of functions in programs of all kinds: each frame is what was written."""
 
+import glob
 import http.server
 import os
 import shutil
@@ -15,7 +16,6 @@ from livetest import LiveTestCase, skip_unless_root, skip_unless_tracepoints
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 GETPPID = "syscalls:sys_enter_getppid"
-PYTHON = "/root/.pyenv/versions/3.12.1/bin/python3.12"
 KEEP_FRAMES = ("-g", "-fno-omit-frame-pointer")
 OPTIMISED = ("-g", "-O2", "-fomit-frame-pointer")
 DEPTH = ["inner", "step", "middle", "outer", "main"]
@@ -31,6 +31,18 @@ def __exit__():
 
 # As the others, once the program has ended.
 SHOW_STACKS_LATE = SHOW_STACKS.replace("(event):\n", "(event):\n    stacks or time.sleep(0.5)\n")
+
+
+def find_python_that_tells_perf():
+    """A Python that writes a perf map with -X perf, as all from 3.12 on; None where there is none."""
+    versions = glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))
+    for name in "python3", "python3.12", "python3.13", "python3.14", *sorted(versions):
+        # It may be a script that chooses one: that tells which.
+        told = subprocess.run([name, "-X", "perf", "-c", "import sys; sys.is_stack_trampoline_active() and print(sys.executable)"],
+                              capture_output=True, text=True, check=False) if shutil.which(name) else None
+        if told and not told.returncode and told.stdout.strip():
+            return told.stdout.strip()
+    return None
 
 
 class NamesTestCase(LiveTestCase):
@@ -301,13 +313,14 @@ class TestMadeAtRunTime(NamesTestCase):
         self.assertEqual(self.names(self.observe("unshare", "-p", "-f", "sh", "-c", f"{program}; true")), self.EXPECTED)
 
     def test_python(self):
-        if not os.path.exists(PYTHON):
-            self.skipTest("needs Python 3.12 for -X perf")
+        python = find_python_that_tells_perf()
+        if not python:
+            self.skipTest("no Python from 3.12 on, for -X perf")
         pid = os.path.join(self.folder, "pid")
         script = self.write("traced.py", f"import os\nopen({pid!r}, 'w').write(str(os.getpid()))\n"
                                          "def inner():\n    os.getppid()\ndef outer():\n    inner()\n"
                                          "outer()\n")
-        [[stack, _]] = self.observe(PYTHON, "-X", "perf", script, options=["--call-graph=dwarf"])
+        [[stack, _]] = self.observe(python, "-X", "perf", script, options=["--call-graph=dwarf"])
         with open(pid, encoding="ascii") as file:
             os.unlink(f"/tmp/perf-{file.read()}.map")
         names = [symbol for symbol, file, _ in stack if file == "[perf map]"]

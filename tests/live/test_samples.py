@@ -86,6 +86,28 @@ def __exit__():
         [[abis, is_same, nr]] = run.json
         self.assertEqual([abis, is_same, nr], [[2], True, 21 if os.uname().machine == "x86_64" else 34])
 
+    def test_options_of_profile_are_those_of_the_command(self):
+        source = KEEP + """
+def __exit__(totals):
+    show([len(kept), totals["run"].values["profile"], {event._period for event in kept} <= {10**9 // 499, 10**9 // 499 + 1},
+          sum("main" in [frame["symbol"] for frame in event._callchain] for event in kept)])
+"""
+        for events, *options in ["profile/-F 499 -g/"], ["profile/freq=499,stack/"], ["profile/-F 499/", "-g"]:
+            run = self.run_script(source, events, *options, load=["spin", 500])
+            [[nr, clock_ns, is_period, nr_main]] = [row for row in run.json if isinstance(row, list)]
+            self.assertAlmostEqual(nr, clock_ns * 499 / 1e9, delta=clock_ns * 499 / 1e9 * 0.3)
+            self.assertTrue(is_period)
+            self.assertGreater(nr_main, nr / 2)  # the others are of the start
+
+    def test_option_f_is_for_the_counters_without_a_frequency(self):
+        source = KEEP + """
+import collections
+def __exit__(): show(collections.Counter(f"{event._event} {event.period}" for event in kept))
+"""
+        run = self.run_script(source, ["cpu-clock", "task-clock/freq=250/"], "-F", "500", load=["spin", 300])
+        counts = next(row for row in run.json if "pid" not in row)
+        self.assertEqual(set(counts), {"cpu-clock 2000000", "task-clock 4000000"})
+
     def test_tracepoint_shows_what_it_is_asked_for(self):
         source = KEEP + """
 def __exit__():

@@ -83,8 +83,8 @@ class TestStacks(LiveTestCase):
                           line_of("return inner(n)"), line_of("return step(n)"), line_of("return middle(n)"),
                           line_of("sum += outer(i)")])
 
-    def test_kernel_part_alone(self):
-        program = self.build("-O0")
+    def test_each_part_alone_and_none(self):
+        program = self.build("-O0", "-fno-omit-frame-pointer")
         source = """
 import json
 kernel = set()
@@ -93,9 +93,14 @@ def __sample__(event):
 def __exit__():
     print(json.dumps(sorted(kernel)))
 """
-        run = self.run_command("python", "-g", "--no-user-callchain", "-e", "sched:sched_process_exit",
-                               self.write("script.py", source), "--run", program)
-        self.assertEqual([run.status, run.json], [0, [[True]]])
+        for kind in "-g", "--call-graph=fp", "--call-graph=dwarf":
+            for options, parts in ([], [False, True]), (["--no-user-callchain"], [True]), (["--no-kernel-callchain"], [False]), \
+                    (["--no-user-callchain", "--no-kernel-callchain"], []), \
+                    (["--no-user-callchain", "--user-callchain", "--no-kernel-callchain", "--kernel-callchain"], [False, True]):
+                with self.subTest(kind=kind, options=options):
+                    run = self.run_command("python", kind, *options, "-e", "kmem:mm_page_alloc",
+                                           self.write("script.py", source), "--run", program)
+                    self.assertEqual([run.status, run.stderr, run.json], [0, "", [parts]])
 
     def test_kernel_names_are_those_of_kallsyms(self):
         with open("/proc/kallsyms", encoding="ascii") as file:

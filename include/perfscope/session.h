@@ -27,20 +27,29 @@ struct ps_foreign {
 	uint64_t begin_ns, now_ns; // the session's clock, at the start and as last read for these
 };
 
+/** Bits of ps_stream.span, of an event of a thread on one CPU. */
+enum ps_span {
+	PS_SPAN_ALL = 1 << 0,	// its source stands on all other CPUs too
+	PS_SPAN_FIRST = 1 << 1, // on the one that is enabled and read first
+	PS_SPAN_LAST = 1 << 2,	// on the last one
+};
+
 /** One source on one CPU or thread: a descriptor and its id. */
 struct ps_stream {
 	struct ps_source *source; // NULL: the session's own side-band (COMM, FORK, EXIT)
 	struct ps_sample_layout layout;
-	uint64_t id;		// 0: none
-	int fd;			// -1: its CPU has been offline so far
-	int cpu;		// -1: any
-	pid_t tid;		// -1: all of the CPU
-	uint32_t ring;		// index
-	bool is_leader;		// alone, or the first of its group at its place
-	uint64_t delivered;	// samples handed out, as dispatch counts them
-	uint64_t lost;		// told by PERF_FORMAT_LOST when last read
+	uint64_t id;	    // 0: none
+	int fd;		    // -1: its CPU has been offline so far
+	int cpu;	    // -1: any
+	pid_t tid;	    // -1: all of the CPU
+	uint32_t ring;	    // index
+	bool is_leader;	    // alone, or the first of its group at its place
+	uint64_t delivered; // samples handed out, as dispatch counts them
+	uint64_t lost;	    // told by PERF_FORMAT_LOST when last read
 	struct ps_reading kept; // of descriptors before this one: the CPU went and came back
 	bool is_kept_short;	// one of those could not be read
+	uint8_t span;		// enum ps_span; 0: not of a thread on a CPU, or not on all
+	uint64_t ahead_ns;	// of PS_SPAN_FIRST: enabled before those on other CPUs were
 	// Of sources whose samples may come with the id of another event (ps_attr_shares_samples):
 	uint16_t
 		named_at; // where they say whose they are, in bytes from the header; 0: the id in front is right
@@ -133,6 +142,7 @@ struct ps_count {
 	uint64_t value;
 	uint64_t enabled_ns,
 		running_ns; // sums: could count, and did; running < enabled: multiplexed
+	uint64_t slack_ns;  // could count for at most so much more: not all is read at one moment
 	uint64_t lost;	    // samples that found no room (0 without PERF_FORMAT_LOST)
 	bool is_valid;	    // false: missing, or a read failed, so that the sum would be too small
 };
@@ -150,7 +160,10 @@ void ps_session_count(const struct ps_session *session, const struct ps_source *
  */
 void ps_session_count_all(const struct ps_session *session, struct ps_count *ret);
 
-/** What was counted from @before to @now, two reads of one source; coverage never comes out above 1. */
+/**
+ * What was counted from @before to @now, two reads of one source. Coverage never comes out above 1, and is less where a
+ * part is missing for sure: what @before leaves open may have been missing then.
+ */
 struct ps_count ps_count_between(const struct ps_count *before, const struct ps_count *now);
 
 /** Read the lost count of each stream into it. */

@@ -17,6 +17,7 @@ struct ps_error *ps_session_enable(struct ps_session *session)
 					   stream->source ? stream->source->name : "side-band",
 					   stream->cpu);
 	}
+	ps_coverage_enabled(session);
 	ps_opened_of(session)->is_enabled = true;
 	return NULL;
 }

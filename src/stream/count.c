@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "internal.h"
 
-// Counters that take turns on a PMU do so for at least a millisecond (perf_event_mux_interval_ms).
-#define MAX_GAP_NS 50000
 // The kernel refuses to open a group whose read would be larger than this.
 #define MAX_WORDS (16 * 1024 / sizeof(uint64_t))
 
@@ -89,60 +87,13 @@ static size_t find_first(const struct ps_session *session, const struct ps_sourc
 	return low;
 }
 
-/** Whether the kernel's enabled time of @stream goes on while its thread runs on another CPU. */
-static bool is_thread_on_cpu(const struct ps_stream *stream)
+static void finish_count(const struct ps_session *session, const struct ps_source *source,
+			 struct ps_count *count)
 {
-	return stream->cpu >= 0 && stream->tid >= 0;
-}
-
-/** The session's own stream at the place of @stream, from *@at on: both are in the order of places. NULL: none. */
-static const struct ps_stream *find_side_band(const struct ps_session *session,
-					      const struct ps_stream *stream, size_t *at)
-{
-	for (; *at < session->nr_streams && !session->streams[*at].source; ++*at) {
-		const struct ps_stream *side_band = &session->streams[*at];
-		if (side_band->cpu == stream->cpu && side_band->tid == stream->tid)
-			return side_band;
-	}
-	return NULL;
-}
-
-/**
- * Replace in @reading the time in which the event was enabled by that in which it could count.
- *
- * An event of a thread on one CPU is enabled wherever the thread runs, so that a difference to the running time does not
- * mean that it was multiplexed. @side_band, at the same place, is a software event, which always runs when it can. It is
- * enabled before and read after: by so much it may have run longer. In each thread that begins or ends the kernel starts and
- * stops the two some microseconds apart: a gap of less than a hundredth, or of MAX_GAP_NS, is that.
- */
-static void correct_enabled(const struct ps_reading *side_band, struct ps_reading *reading)
-{
-	uint64_t more_ns = side_band->enabled_ns > reading->enabled_ns
-				   ? side_band->enabled_ns - reading->enabled_ns
-				   : 0;
-	uint64_t could_ns = side_band->running_ns > more_ns ? side_band->running_ns - more_ns : 0;
-	uint64_t gap_ns = could_ns > reading->running_ns ? could_ns - reading->running_ns : 0;
-	bool has_waited = gap_ns > MAX_GAP_NS && gap_ns > could_ns / 100;
-	reading->enabled_ns = reading->running_ns + (has_waited ? gap_ns : 0);
-}
-
-/** What the session's own event at the place of @stream counted, where it tells more than the stream; @at: see find_side_band(). */
-static bool read_side_band(const struct ps_session *session, const struct ps_stream *stream,
-			   size_t *at, struct ps_reading *ret)
-{
-	if (!is_thread_on_cpu(stream))
-		return false;
-	const struct ps_stream *side_band = find_side_band(session, stream, at);
-	return side_band && side_band->fd >= 0 && ps_stream_read(side_band, ret);
-}
-
-static void add_reading(const struct ps_reading *reading, struct ps_count *count)
-{
-	count->value += reading->value;
-	count->enabled_ns += reading->enabled_ns;
-	count->running_ns += reading->running_ns;
-	count->lost += reading->lost;
-	count->is_valid = true;
+	size_t first = find_first(session, source);
+	if (first < session->nr_streams && session->streams[first].source == source &&
+	    session->streams[first].span)
+		ps_coverage_finish(count);
 }
 
 void ps_session_count(const struct ps_session *session, const struct ps_source *source,
@@ -154,6 +105,7 @@ void ps_session_count(const struct ps_session *session, const struct ps_source *
 	for (size_t i = find_first(session, source); i < session->nr_streams; i++) {
 		const struct ps_stream *stream = &session->streams[i];
 		struct ps_reading reading, own;
+		bool has_own;
 		if (stream->source != source)
 			break;
 		if (stream->fd < 0)
@@ -162,11 +114,11 @@ void ps_session_count(const struct ps_session *session, const struct ps_source *
 			has_failed = true;
 			continue;
 		}
-		if (read_side_band(session, stream, &side_band_at, &own))
-			correct_enabled(&own, &reading);
-		add_reading(&reading, ret);
+		has_own = ps_coverage_read_side_band(session, stream, &side_band_at, &own);
+		ps_coverage_add(stream, &reading, has_own ? &own : NULL, ret);
 	}
 	ret->is_valid &= !has_failed;
+	finish_count(session, source, ret);
 }
 
 /** Add what the group of @leader tells of each member to the count of its source; false: it tells nothing. */
@@ -178,14 +130,13 @@ static bool count_members(const struct ps_session *session, const struct ps_stre
 	size_t nr_words = read_words(leader, words);
 	if (!nr_words)
 		return false;
-	bool has_own = read_side_band(session, leader, side_band_at, &own);
+	bool has_own = ps_coverage_read_side_band(session, leader, side_band_at, &own);
 	for (size_t at = 3; next_member(leader, words, nr_words, &at, &id, &reading);) {
 		const struct ps_stream *member = ps_session_find(session, id);
 		if (!member || !member->source)
 			continue;
-		if (has_own)
-			correct_enabled(&own, &reading);
-		add_reading(&reading, &counts[member->source->index]);
+		ps_coverage_add(member, &reading, has_own ? &own : NULL,
+				&counts[member->source->index]);
 	}
 	return true;
 }
@@ -217,8 +168,10 @@ static void count_group(const struct ps_session *session, unsigned int group,
 		has_failed |= !count_members(session, stream, &side_band_at, counts);
 	}
 	for (size_t i = 0; i < sources->nr_sources; i++) {
-		if (sources->sources[i]->group == group)
-			counts[i].is_valid &= !has_failed;
+		if (sources->sources[i]->group != group)
+			continue;
+		counts[i].is_valid &= !has_failed;
+		finish_count(session, sources->sources[i], &counts[i]);
 	}
 }
 
@@ -243,21 +196,6 @@ void ps_session_count_all(const struct ps_session *session, struct ps_count *ret
 		else if (is_first(sources, source))
 			count_group(session, source->group, ret);
 	}
-}
-
-struct ps_count ps_count_between(const struct ps_count *before, const struct ps_count *now)
-{
-	struct ps_count between = {
-		.value = now->value - before->value,
-		.enabled_ns = now->enabled_ns - before->enabled_ns,
-		.running_ns = now->running_ns - before->running_ns,
-		.lost = now->lost - before->lost,
-		.is_valid = now->is_valid,
-	};
-	// correct_enabled() is right to the time between two reads, and may be less than it was.
-	if ((int64_t)between.enabled_ns < (int64_t)between.running_ns)
-		between.enabled_ns = between.running_ns;
-	return between;
 }
 
 void ps_session_read_lost(struct ps_session *session)

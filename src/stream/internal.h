@@ -120,6 +120,26 @@ void ps_streams_close(struct ps_session *session);
 /** What @stream has counted, over all descriptors that it had; false: one could not be read. */
 bool ps_stream_read(const struct ps_stream *stream, struct ps_reading *ret);
 
+/** Mark the streams of sources that stand on all CPUs, of which there are @nr_cpus, for each of their threads. */
+void ps_coverage_prepare(struct ps_session *session, size_t nr_cpus);
+
+/** Note how long the first of these were enabled before the last was. Right after they all were, one after the other. */
+void ps_coverage_enabled(struct ps_session *session);
+
+/**
+ * What the session's own event at the place of @stream counted, where it tells more than the stream. *@at: 0 before the
+ * first stream of a source.
+ */
+bool ps_coverage_read_side_band(const struct ps_session *session, const struct ps_stream *stream,
+				size_t *at, struct ps_reading *ret);
+
+/** Add what @stream counted to @count; @side_band: what the session's own event at its place did, or NULL. */
+void ps_coverage_add(const struct ps_stream *stream, const struct ps_reading *reading,
+		     const struct ps_reading *side_band, struct ps_count *count);
+
+/** After the last stream of a source that stands on all CPUs. */
+void ps_coverage_finish(struct ps_count *count);
+
 /** Map a ring on @fd, of @cpu, as the next one; 0 or an errno. */
 int ps_ring_map(struct ps_session *session, int fd, int cpu, uint32_t *ret);
 

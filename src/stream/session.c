@@ -254,6 +254,8 @@ static struct ps_error *open_all(struct ps_session *session, const struct ps_tar
 		error = ps_sources_open(session);
 	if (error)
 		return error;
+	if (opened->is_threads)
+		ps_coverage_prepare(session, sysconf(_SC_NPROCESSORS_ONLN));
 	ps_shared_build(session);
 	return ps_ids_build(session);
 }

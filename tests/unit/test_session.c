@@ -262,44 +262,6 @@ TEST(session, counts_are_summed_and_one_that_fails_makes_them_invalid)
 	clear_sources();
 }
 
-/** Two threads on two CPUs, each enabled for as long as its thread ran, wherever that was. */
-TEST(session, coverage_of_threads_on_cpus_is_of_the_time_on_each)
-{
-	clear_sources();
-	struct ps_source *first = add_source("cycles", PERF_TYPE_HARDWARE, 0);
-	struct ps_source *second = add_source("faults", PERF_TYPE_SOFTWARE, 0);
-	// Value, enabled, running, id. The session's own were enabled 10 ms earlier, or are read 10 ms later.
-	struct ps_stream streams[] = {
-		{ .cpu = 0, .tid = 1, .fd = WORDS_FD(0, 910 * MS, 610 * MS, 1) },
-		{ .cpu = 0, .tid = 2, .fd = WORDS_FD(0, 1010 * MS, 710 * MS, 2) },
-		{ .cpu = 1, .tid = 1, .fd = WORDS_FD(0, 910 * MS, 300 * MS, 3) },
-		{ .cpu = 1, .tid = 2, .fd = WORDS_FD(0, 1010 * MS, 300 * MS, 4) },
-		// Half of its time; thread 1 was gone.
-		{ .cpu = 0, .tid = 2, .source = first, .fd = WORDS_FD(70, 1000 * MS, 350 * MS, 5) },
-		{ .cpu = 1, .tid = 2, .source = first, .fd = WORDS_FD(30, 1000 * MS, 150 * MS, 6) },
-		// All of it.
-		{ .cpu = 0, .tid = 1, .source = second, .fd = WORDS_FD(5, 900 * MS, 600 * MS, 7) },
-		{ .cpu = 1, .tid = 1, .source = second, .fd = WORDS_FD(6, 900 * MS, 300 * MS, 8) },
-		{ .cpu = 1, .tid = 2, .source = second, .fd = WORDS_FD(7, 1000 * MS, 300 * MS, 9) },
-	};
-	struct ps_session counted = { .streams = streams, .nr_streams = PS_ARRAY_SIZE(streams) };
-	struct ps_count count;
-	ps_session_count(&counted, first, &count);
-	ASSERT_EQ(count.value, 100);
-	ASSERT_EQ(count.running_ns, 500 * MS);
-	// Whether the thread ran on CPU 1 in those 10 ms is not known; it is right to them.
-	ASSERT_EQ(count.enabled_ns, (700 + 290) * MS);
-	for (size_t i = 0; i < 4; i++)
-		lseek(streams[i].fd, 0, SEEK_SET);
-	ps_session_count(&counted, second, &count);
-	ASSERT_EQ(count.value, 18);
-	ASSERT_EQ(count.running_ns, 1200 * MS);
-	ASSERT_EQ(count.enabled_ns, 1200 * MS);
-	for (size_t i = 0; i < counted.nr_streams; i++)
-		close(streams[i].fd);
-	clear_sources();
-}
-
 /** Each descriptor can be read once: who reads a group for each of its members finds nothing the second time. */
 TEST(session, group_is_read_at_once)
 {
@@ -353,36 +315,6 @@ TEST(session, group_is_read_at_once)
 	close(streams[2].fd);
 	close(streams[3].fd);
 	clear_sources();
-}
-
-/** What the coverage is enabled for where a counter ran for @running_ns of @could_ns. */
-static uint64_t enabled_of(uint64_t could_ns, uint64_t running_ns)
-{
-	clear_sources();
-	struct ps_source *source = add_source("cycles", PERF_TYPE_HARDWARE, 0);
-	struct ps_stream streams[] = {
-		{ .cpu = 0, .tid = 1, .fd = WORDS_FD(0, 2000 * MS, could_ns, 1) },
-		{ .cpu = 0,
-		  .tid = 1,
-		  .source = source,
-		  .fd = WORDS_FD(7, 2000 * MS, running_ns, 2) },
-	};
-	struct ps_session counted = { .streams = streams, .nr_streams = 2 };
-	struct ps_count count;
-	ps_session_count(&counted, source, &count);
-	close(streams[0].fd);
-	close(streams[1].fd);
-	clear_sources();
-	return count.enabled_ns;
-}
-
-/** The kernel starts and stops two events of one thread some microseconds apart. */
-TEST(session, short_gap_is_no_turn_of_another_counter)
-{
-	ASSERT_EQ(enabled_of(100 * MS, 99 * MS), 99 * MS);
-	ASSERT_EQ(enabled_of(100 * MS, 99 * MS - 1), 100 * MS);
-	ASSERT_EQ(enabled_of(MS, MS - 50000), MS - 50000);
-	ASSERT_EQ(enabled_of(MS, MS - 50001), MS);
 }
 
 static void pin_to(int cpu)
@@ -467,22 +399,6 @@ TEST(session, a_thread_that_changes_its_cpu_is_covered_wholly)
 	ASSERT_EQ(first.enabled_ns, first.running_ns);
 	ASSERT_EQ(count.enabled_ns, count.running_ns);
 	close_session();
-}
-
-TEST(session, what_is_between_two_reads_is_never_covered_more_than_wholly)
-{
-	const struct ps_count before = { 10, 1000, 500, 1, true };
-	const struct ps_count later = { 30, 1600, 800, 5, true };
-	struct ps_count between = ps_count_between(&before, &later);
-	ASSERT_EQ(between.value, 20);
-	ASSERT_EQ(between.enabled_ns, 600);
-	ASSERT_EQ(between.running_ns, 300);
-	ASSERT_EQ(between.lost, 4);
-	ASSERT_TRUE(between.is_valid);
-	const struct ps_count shorter = { 10, 990, 500, 1, true };
-	between = ps_count_between(&before, &shorter);
-	ASSERT_EQ(between.enabled_ns, 0);
-	ASSERT_EQ(between.running_ns, 0);
 }
 
 TEST(session, a_filter_lets_through_what_it_says)

@@ -54,7 +54,7 @@ class TestGroup(CounterTestCase):
 
     def test_a_group_is_counted_together(self):
         for events, load in ((PAIR, ["getppid", 500]), (PAIR + ":u", ["spin", 2]), (PAIR + ":k", ["getppid", 500]),
-                             (PAIR, ["fork", 3]), (PAIR, ["threads", 3, 50])):
+                             (PAIR, ["fork", 3]), (PAIR, ["fork", 100]), (PAIR, ["threads", 3, 50])):
             with self.subTest(events=events, load=load):
                 [result] = self.run_totals(events, "--inherit", load=load)
                 self.assertEqual(set(result["coverage"].values()), {1.0}, result)
@@ -208,11 +208,34 @@ class TestMultiplexing(CounterTestCase):
             self.assertAlmostEqual(result["scaled"][name], result["values"]["task-clock"] / 4,
                                    delta=result["values"]["task-clock"] / 4 * 0.2)
 
+    def test_each_interval_is_told_as_a_part(self):
+        events = ",".join(f"instructions/alias=i{i:02}/" for i in range(16))
+        *intervals, whole = self.run_totals(events, "-i", "100", source=INTERVALS, load=["spin", 500])
+        self.assertGreaterEqual(len(intervals), 3)
+        for result in [*intervals, whole]:
+            self.assertEqual(set(result["values"].values()), {None}, result)
+            self.assertTrue(all(part < 0.8 for part in result["coverage"].values()), result)
+
     def test_as_many_as_there_are_counters_are_whole(self):
-        events = ",".join(f"instructions/alias=i{i}/" for i in range(5))
-        [result] = self.run_totals(events, load=["spin", 50])
-        self.assertEqual(set(result["coverage"].values()), {1.0})
-        self.assertNotIn(None, result["values"].values())
+        for nr, load in ((5, ["spin", 50]), (6, ["fork", 3]), (6, ["fork", 100]), (6, ["threads", 3, 50])):
+            events = ",".join(f"instructions/alias=i{i}/" for i in range(nr))
+            with self.subTest(nr=nr, load=load):
+                *intervals, result = self.run_totals(events, "--inherit", "-i", "20", source=INTERVALS, load=load)
+                # What is read while it runs is right to what lies between the reads of two CPUs, and that is no gap.
+                for totals in [*intervals, result]:
+                    self.assertEqual(set(totals["coverage"].values()), {1.0}, totals)
+                    self.assertNotIn(None, totals["values"].values())
+                self.assertGreater(min(result["values"].values()), 0)
+
+    def test_a_process_that_runs_already_is_whole(self):
+        """Its events are enabled one after the other while its threads run."""
+        held = self.hold_load("--cpu", 1, "wait", "+", "threads", 3, 200, "+", "wait")
+        held.go()
+        observer = self.start_script(INTERVALS, PAIR, "-p", held.pid, "--inherit", "-i", "50")
+        run = observer.stop()
+        self.assertEqual([run.status, run.stderr], [0, ""])
+        for result in run.json:
+            self.assertEqual(set(result["coverage"].values()), {1.0}, result)
 
 
 if __name__ == "__main__":

@@ -49,13 +49,21 @@ private() {
 	APT_CONFIG=$folder/apt/conf "$@"
 }
 
+# apt-get succeeds where its servers cannot be reached, and then knows no package.
+update_lists() {
+	if ! private apt-get -qq update -o APT::Update::Error-Mode=any; then
+		echo "perfscope: apt cannot reach its servers, which have the guest's packages: is there a network?" >&2
+		exit 1
+	fi
+}
+
 download() {
 	mkdir -p "$folder/apt/lists/partial" "$folder/apt/archives/partial"
 	: >"$folder/apt/status"
 	copy_sources "$folder/apt/sources"
 	write_apt_conf
 	step APT "lists of Debian's $arch packages"
-	private apt-get -qq update
+	update_lists
 	private apt-get -qq autoclean
 	step APT "$kernel and what perfscope needs"
 	# shellcheck disable=SC2086 # a list of words

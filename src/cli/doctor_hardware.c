@@ -43,10 +43,21 @@ struct finding check_pmu(void)
 	return explain_open(os_errno, 2);
 }
 
+// Of the drivers of processors' PMUs only those of x86 look at precise_ip; arm's (drivers/perf/arm_pmu.c) and others open
+// whatever is asked for and place samples where the interrupt comes.
+#if defined(__x86_64__) || defined(__i386__)
+#define HONOURS_PRECISE true
+#else
+#define HONOURS_PRECISE false
+#endif
+
 struct finding check_precise(void)
 {
 	if (is_missing(try_event(cycles_attr())))
 		return NO(WITHOUT_PMU);
+	if (!HONOURS_PRECISE)
+		return NO("the driver of this PMU takes p and does nothing about it; "
+			  "knob: an x86 processor with PEBS or IBS");
 	struct perf_event_attr attr = cycles_attr();
 	attr.sample_period = 1000000;
 	attr.sample_type = PERF_SAMPLE_IP;

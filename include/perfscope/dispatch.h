@@ -88,10 +88,11 @@ int ps_dispatch_status(const struct ps_dispatch *dispatch);
 
 /** Counts for summaries, --usage and print_stat. */
 struct ps_dispatch_counts {
-	uint64_t nr_events; // samples taken from the rings
-	uint64_t nr_lost;   // told so far
-	uint64_t nr_left;   // of those, still in the rings when the run had to end
-	uint64_t nr_raised; // exceptions of script code
+	uint64_t nr_events;    // samples taken from the rings
+	uint64_t nr_lost;      // told so far
+	uint64_t nr_left;      // of those, still in the rings when the run had to end
+	uint64_t nr_raised;    // exceptions of script code
+	uint64_t nr_throttled; // times that the kernel held an event back
 };
 struct ps_dispatch_counts ps_dispatch_counts(const struct ps_dispatch *dispatch);
 

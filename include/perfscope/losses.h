@@ -28,6 +28,7 @@ struct ps_losses {
 	struct ps_ring_losses *rings; // owned
 	size_t nr_rings;
 	uint64_t nr_told;
+	uint64_t nr_throttled; // stretches, of all streams
 };
 
 struct ps_error *ps_losses_init(struct ps_losses *losses, size_t nr_rings);
@@ -35,6 +36,14 @@ void ps_losses_deinit(struct ps_losses *losses);
 
 /** Take a LOST or LOST_SAMPLES record; others are passed over. */
 void ps_losses_follow(struct ps_losses *losses, const struct ps_record *record);
+
+/**
+ * Count a THROTTLE record, in the stream too; others are passed over.
+ *
+ * From there to the next tick the kernel makes no samples of that event, which has had as many as its limit allows
+ * (kernel.perf_event_max_sample_rate). How many it would have made nobody knows: they are in no count of losses.
+ */
+void ps_losses_throttle(struct ps_losses *losses, const struct ps_record *record);
 
 /** @ring was silent until @time_ns, for a time in which nobody counted what happened. */
 void ps_losses_gap(struct ps_losses *losses, uint32_t ring, uint64_t time_ns);

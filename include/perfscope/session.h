@@ -46,6 +46,7 @@ struct ps_stream {
 	bool is_leader;	    // alone, or the first of its group at its place
 	uint64_t delivered; // samples handed out, as dispatch counts them
 	uint64_t lost;	    // told by PERF_FORMAT_LOST when last read
+	uint64_t throttled; // stretches in which the kernel made no samples, to keep to its limit
 	struct ps_reading kept; // of descriptors before this one: the CPU went and came back
 	bool is_kept_short;	// one of those could not be read
 	uint8_t span;		// enum ps_span; 0: not of a thread on a CPU, or not on all
@@ -144,6 +145,7 @@ struct ps_count {
 		running_ns; // sums: could count, and did; running < enabled: multiplexed
 	uint64_t slack_ns;  // could count for at most so much more: not all is read at one moment
 	uint64_t lost;	    // samples that found no room (0 without PERF_FORMAT_LOST)
+	uint64_t throttled; // stretches in which the kernel held it back, or one of its group
 	bool is_valid;	    // false: missing, or a read failed, so that the sum would be too small
 };
 
@@ -162,7 +164,8 @@ void ps_session_count_all(const struct ps_session *session, struct ps_count *ret
 
 /**
  * What was counted from @before to @now, two reads of one source. Coverage never comes out above 1, and is less where a
- * part is missing for sure: what @before leaves open may have been missing then.
+ * part is missing for sure: what @before leaves open may have been missing then. Not valid where the kernel held the event
+ * back in between, as far as is known: it does not count then either.
  */
 struct ps_count ps_count_between(const struct ps_count *before, const struct ps_count *now);
 

@@ -94,7 +94,7 @@ const struct ps_option ps_option_table[] = {
 	     "become this user once the events are open, before the script is "
 	     "loaded; the program of --run stays what it was"),
 	NUMBER(0, "usage", "MS", USAGE, usage_ms, 1, MAX_MS,
-	       "print perfscope's own CPU share, memory, events, lost"),
+	       "print perfscope's own CPU share, memory, events, lost, held back"),
 	FLAG('h', "help", NONE, wants_help, "with -e: print a script template; else this help"),
 	LATER(0, "input"),
 	LATER(0, "save"),

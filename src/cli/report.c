@@ -2,6 +2,7 @@
 #include "report.h"
 
 #include <perfscope/log.h>
+#include <stdio.h>
 
 static void report_foreign(const struct ps_foreign *foreign)
 {
@@ -15,6 +16,34 @@ static void report_foreign(const struct ps_foreign *foreign)
 		       "%llu samples came with the time of another program's event; theirs is a "
 		       "guess where its clock is another (-a knows it better)",
 		       (unsigned long long)foreign->nr_guessed);
+}
+
+#define MAX_SAMPLE_RATE "/proc/sys/kernel/perf_event_max_sample_rate"
+
+static unsigned long read_max_sample_rate(void)
+{
+	_cleanup_fclose_ FILE *file = fopen(MAX_SAMPLE_RATE, "re");
+	unsigned long rate;
+	return file && fscanf(file, "%lu", &rate) == 1 ? rate : 0;
+}
+
+/** The kernel allows so many samples a tick, of each event on each CPU, and makes no more until the next. */
+static void report_throttled(const struct ps_session *session)
+{
+	const struct ps_source_list *sources = session->sources;
+	for (size_t i = 0; i < sources->nr_sources; i++) {
+		uint64_t nr = 0;
+		for (size_t at = 0; at < session->nr_streams; at++) {
+			if (session->streams[at].source == sources->sources[i])
+				nr += session->streams[at].throttled;
+		}
+		if (nr)
+			ps_log(PS_LOG_WARNING,
+			       "%s: %llu times held back by the kernel's limit of samples "
+			       "(kernel.perf_event_max_sample_rate is %lu); ask for fewer",
+			       sources->sources[i]->label, (unsigned long long)nr,
+			       read_max_sample_rate());
+	}
 }
 
 static void report_stacks(const struct ps_symbolizer *symbolizer)
@@ -71,6 +100,8 @@ void ps_report(const struct ps_session *session, const struct ps_merge *merge,
 	if (records.nr_late)
 		ps_log(PS_LOG_WARNING, "%llu records came too late for their place in the order",
 		       (unsigned long long)records.nr_late);
+	if (events.nr_throttled)
+		report_throttled(session);
 	report_foreign(&session->foreign);
 	if (symbolizer)
 		report_stacks(symbolizer);

@@ -94,6 +94,8 @@ static void fill_counter(const struct ps_summary *summary, const struct ps_sourc
 		return;
 	struct ps_count count = ps_count_between(&last->count, &now);
 	last->count = now;
+	if (!count.is_valid)
+		return;
 	// Enabled but never on the PMU: what happened is unknown, not 0.
 	row->has_count = count.running_ns || !count.enabled_ns;
 	row->count = count.value;

@@ -29,9 +29,14 @@ char *ps_usage_text(const struct ps_usage *last, const struct ps_usage *now,
 	double share = 0;
 	if (now->time_ns > last->time_ns)
 		share = 100.0 * (now->cpu_ns - last->cpu_ns) / (now->time_ns - last->time_ns);
+	char throttled[64] = "";
+	if (counts->nr_throttled)
+		snprintf(throttled, sizeof(throttled), ", %" PRIu64 " times held back",
+			 counts->nr_throttled);
 	char *text;
-	if (asprintf(&text, "cpu %.1f%%, memory %.1f MB, %" PRIu64 " events, %" PRIu64 " lost",
-		     share, now->resident_bytes / 1e6, counts->nr_events, counts->nr_lost) < 0)
+	if (asprintf(&text, "cpu %.1f%%, memory %.1f MB, %" PRIu64 " events, %" PRIu64 " lost%s",
+		     share, now->resident_bytes / 1e6, counts->nr_events, counts->nr_lost,
+		     throttled) < 0)
 		return NULL;
 	return text;
 }

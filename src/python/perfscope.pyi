@@ -208,4 +208,4 @@ def stop() -> None:
     """End the run after this handler: no further event is handed out, __exit__ is called."""
 
 def print_stat() -> None:
-    """Print perfscope's own counts to stderr: share of a CPU since the last time, memory, events, lost."""
+    """Print perfscope's own counts to stderr: share of a CPU since the last time, memory, events, lost, held back."""

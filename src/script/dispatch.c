@@ -318,6 +318,7 @@ static inline void take_sample(struct ps_dispatch *dispatch, const struct ps_rec
 static void take_other(struct ps_dispatch *dispatch, const struct ps_record *record)
 {
 	ps_losses_follow(&dispatch->losses, record);
+	ps_losses_throttle(&dispatch->losses, record);
 	if (dispatch->boundaries)
 		ps_boundaries_follow(dispatch->boundaries, record);
 	if (dispatch->lookup.tasks)
@@ -620,6 +621,11 @@ int ps_dispatch_status(const struct ps_dispatch *dispatch)
 
 struct ps_dispatch_counts ps_dispatch_counts(const struct ps_dispatch *dispatch)
 {
-	return (struct ps_dispatch_counts){ dispatch->nr_events, dispatch->losses.nr_told,
-					    dispatch->nr_left, dispatch->policy.nr_raised };
+	return (struct ps_dispatch_counts){
+		.nr_events = dispatch->nr_events,
+		.nr_lost = dispatch->losses.nr_told,
+		.nr_left = dispatch->nr_left,
+		.nr_raised = dispatch->policy.nr_raised,
+		.nr_throttled = dispatch->losses.nr_throttled,
+	};
 }

@@ -167,10 +167,15 @@ static void count_group(const struct ps_session *session, unsigned int group,
 		last = stream->source;
 		has_failed |= !count_members(session, stream, &side_band_at, counts);
 	}
+	// The kernel stops all of a group, since Linux 6.16, or the one that samples.
+	uint64_t throttled = 0;
+	for (size_t i = 0; i < sources->nr_sources; i++)
+		throttled += sources->sources[i]->group == group ? counts[i].throttled : 0;
 	for (size_t i = 0; i < sources->nr_sources; i++) {
 		if (sources->sources[i]->group != group)
 			continue;
 		counts[i].is_valid &= !has_failed;
+		counts[i].throttled = throttled;
 		finish_count(session, sources->sources[i], &counts[i]);
 	}
 }

@@ -135,6 +135,7 @@ void ps_coverage_add(const struct ps_stream *stream, const struct ps_reading *re
 	count->value += own.value;
 	count->running_ns += own.running_ns;
 	count->lost += own.lost;
+	count->throttled += stream->throttled;
 	count->is_valid = true;
 }
 
@@ -158,7 +159,8 @@ struct ps_count ps_count_between(const struct ps_count *before, const struct ps_
 		.running_ns = now->running_ns - before->running_ns,
 		.slack_ns = now->slack_ns,
 		.lost = now->lost - before->lost,
-		.is_valid = now->is_valid,
+		.throttled = now->throttled - before->throttled,
+		.is_valid = now->is_valid && now->throttled == before->throttled,
 	};
 	between.enabled_ns =
 		between.running_ns + (gap_ns > gap_before_ns ? gap_ns - gap_before_ns : 0);

@@ -27,6 +27,14 @@ void ps_losses_follow(struct ps_losses *losses, const struct ps_record *record)
 		losses->rings[record->ring].pending += nr;
 }
 
+void ps_losses_throttle(struct ps_losses *losses, const struct ps_record *record)
+{
+	if (record->header->type != PERF_RECORD_THROTTLE || !record->stream)
+		return;
+	record->stream->throttled++;
+	losses->nr_throttled++;
+}
+
 void ps_losses_gap(struct ps_losses *losses, uint32_t ring, uint64_t time_ns)
 {
 	losses->rings[ring].gap_ns = time_ns ? time_ns : 1;

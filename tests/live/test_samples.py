@@ -2,6 +2,8 @@
 """Counters that sample, and the parts of samples, on loads of known size."""
 
 import os
+import pathlib
+import re
 import unittest
 
 from livetest import LiveTestCase, skip_if_hardware_pmu, skip_unless_tracepoints
@@ -138,6 +140,27 @@ def __exit__():
         run = self.run_script(source, "profile", "-C", "0", "--duration", "1")
         nr, _, _ = run.json[0]
         self.assertAlmostEqual(nr, 997, delta=300)
+
+    def lower_max_sample_rate(self, rate):
+        path = pathlib.Path("/proc/sys/kernel/perf_event_max_sample_rate")
+        self.addCleanup(path.write_text, path.read_text(encoding="ascii"), encoding="ascii")
+        path.write_text(str(rate), encoding="ascii")
+
+    def test_samples_that_the_kernel_holds_back_are_told(self):
+        source = KEEP + "def __exit__(totals): show([len(kept), totals['run'].values, totals['run'].coverage])\n"
+        self.lower_max_sample_rate(1000)
+        run = self.run_script(source, "cpu-clock/period=100000/,task-clock", "--usage", "50", load=["spin", 100])
+        self.assertEqual(run.status, 0)
+        told = re.fullmatch(r"perfscope: cpu-clock: (\d+) times held back by the kernel's limit of samples "
+                            r"\(kernel.perf_event_max_sample_rate is 1000\); ask for fewer", run.errors[-1])
+        nr_held = int(told[1])
+        [[nr, values, coverage]] = run.json
+        # So many of 1000 a second are a tick's share, at 1000, 300 or 250, and 100 ticks a second; the last may be short.
+        self.assertIn(nr // nr_held, (1, 4, 10))
+        # What is held back does not count: of 100 ms it would be 40 or less.
+        self.assertEqual([values["cpu-clock"], coverage["cpu-clock"]], [None, 0.0])
+        self.assertGreater(values["task-clock"], 100000000)
+        self.assertRegex(run.errors[0], r"perfscope: cpu .*, \d+ events, 0 lost, \d+ times held back")
 
     def test_what_the_machine_lacks_is_told(self):
         rows = {

@@ -262,15 +262,15 @@ TEST(coverage, short_gap_is_no_turn_of_another_counter)
 
 TEST(coverage, what_is_between_two_reads_is_never_covered_more_than_wholly)
 {
-	const struct ps_count before = { 10, 1000, 500, 0, 1, true };
-	const struct ps_count later = { 30, 1600, 800, 0, 5, true };
+	const struct ps_count before = { 10, 1000, 500, 0, 1, 0, true };
+	const struct ps_count later = { 30, 1600, 800, 0, 5, 0, true };
 	struct ps_count between = ps_count_between(&before, &later);
 	ASSERT_EQ(between.value, 20);
 	ASSERT_EQ(between.enabled_ns, 600);
 	ASSERT_EQ(between.running_ns, 300);
 	ASSERT_EQ(between.lost, 4);
 	ASSERT_TRUE(between.is_valid);
-	const struct ps_count shorter = { 10, 990, 500, 0, 1, true };
+	const struct ps_count shorter = { 10, 990, 500, 0, 1, 0, true };
 	between = ps_count_between(&before, &shorter);
 	ASSERT_EQ(between.enabled_ns, 0);
 	ASSERT_EQ(between.running_ns, 0);
@@ -286,4 +286,19 @@ TEST(coverage, what_may_have_been_missing_before_is_not_missing_since)
 	const struct ps_count whole = { .enabled_ns = 2040, .running_ns = 2000 };
 	between = ps_count_between(&before, &whole);
 	ASSERT_EQ(between.enabled_ns, 1000);
+}
+
+/** What is held back does not count, and the kernel does not say what it would have counted. */
+TEST(coverage, what_was_held_back_is_no_count)
+{
+	BUILD(2, { 0, 7, &first, 5, 100, 60 }, { 1, 7, &first, 6, 100, 40 });
+	const struct ps_count before = count_of(&first);
+	struct ps_count now = count_of(&first);
+	ASSERT_TRUE(ps_count_between(&before, &now).is_valid);
+	streams[1].throttled = 3;
+	now = count_of(&first);
+	ASSERT_EQ(now.throttled, 3);
+	ASSERT_FALSE(ps_count_between(&before, &now).is_valid);
+	ASSERT_TRUE(ps_count_between(&now, &now).is_valid);
+	forget();
 }

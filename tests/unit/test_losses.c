@@ -55,6 +55,35 @@ TEST(losses, lost_samples_record_counts_too)
 	ps_losses_deinit(&losses);
 }
 
+TEST(losses, each_stretch_that_the_kernel_holds_back_is_counted_where_it_was)
+{
+	struct ps_stream streams[2] = { 0 };
+	struct {
+		struct perf_event_header header;
+		uint64_t time, id, stream_id;
+	} bytes = { { PERF_RECORD_THROTTLE, 0, sizeof(bytes) }, 100, 7, 7 };
+	struct ps_record record = { .header = &bytes.header, .stream = &streams[1] };
+	struct ps_losses losses;
+	struct ps_loss loss;
+	ASSERT_OK(ps_losses_init(&losses, 1));
+	for (int i = 0; i < 3; i++) {
+		bytes.header.type = PERF_RECORD_THROTTLE;
+		ps_losses_throttle(&losses, &record);
+		bytes.header.type = PERF_RECORD_UNTHROTTLE;
+		ps_losses_throttle(&losses, &record);
+	}
+	// Of an event of nobody here.
+	bytes.header.type = PERF_RECORD_THROTTLE;
+	record.stream = NULL;
+	ps_losses_throttle(&losses, &record);
+	ASSERT_EQ(losses.nr_throttled, 3);
+	ASSERT_EQ(streams[0].throttled, 0);
+	ASSERT_EQ(streams[1].throttled, 3);
+	// How many samples it would have been is not known: nothing is told as lost.
+	ASSERT_FALSE(ps_losses_sample(&losses, 0, 200, &loss));
+	ps_losses_deinit(&losses);
+}
+
 TEST(losses, cut_record_counts_nothing)
 {
 	struct perf_event_header header = { PERF_RECORD_LOST, 0, sizeof(header) };

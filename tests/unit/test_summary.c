@@ -60,6 +60,10 @@ TEST(usage, share_is_of_the_time_since_the_last)
 	struct ps_dispatch_counts counts = { .nr_events = 1234, .nr_lost = 5 };
 	_cleanup_free_ char *text = ps_usage_text(&last, &now, &counts);
 	ASSERT_STR_EQ(text, "cpu 1.5%, memory 18.2 MB, 1234 events, 5 lost");
+	counts.nr_throttled = 7;
+	_cleanup_free_ char *throttled = ps_usage_text(&last, &now, &counts);
+	ASSERT_STR_EQ(throttled,
+		      "cpu 1.5%, memory 18.2 MB, 1234 events, 5 lost, 7 times held back");
 }
 
 TEST(usage, of_no_time_at_all_is_no_division_by_zero)

@@ -42,7 +42,7 @@ check-pythons: deps ## Build for each Python 3.9 to 3.13 on PATH and in PYTHONS,
 
 .PHONY: bench
 bench: deps ## Measure speed, start-up, memory and loss; writes the table of docs/benchmarks.md
-	+@$(SUBMAKE) all load floor region-programs
+	+@$(SUBMAKE) all load floor region-programs test-modules
 	@PS_TEST_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/bench/bench.py --python $(PYTHON)
 
 .PHONY: clean

@@ -46,6 +46,7 @@ WANTED_REGION_RATIO = 1.15
 WANTED_REGION_OFF_NS = 5
 WANTED_OBSERVED_RATIO = 1.1
 WANTED_OPENING_RATIO = 20
+WANTED_REGION_MORE_NS = 400
 
 
 def pin():
@@ -224,6 +225,18 @@ class Bench:
         yield ("region; beside it one that opens its counters each time, ns", f"{opening:.0f}", f"{our:.0f}",
                f"1/{opening / our:.0f}", f"≤ 1/{WANTED_OPENING_RATIO}", our * WANTED_OPENING_RATIO <= opening)
 
+    def python_region_rows(self):
+        """An empty region of Python beside the same floor, in one process."""
+        environment = {**os.environ, "PYTHONPATH": f"{livetest.BUILD}/python:{livetest.BUILD}/tests/python"}
+        runs = [json.loads(subprocess.run([self.python, os.path.join(BENCH, "region.py")], stdout=subprocess.PIPE,
+                                          preexec_fn=pin, check=True, env=environment).stdout) for _ in range(self.nr_runs)]
+        floor, our, more, tied, off = (statistics.median(run[name] for run in runs) for name in (
+            "floor_ns", "region_ns", "more_ns", "tied_more_ns", "off_ns"))
+        yield ("empty region of Python, three counters, ns", f"{floor:.0f}", f"{our:.0f}", f"{more:+.0f} ns",
+               f"≤ +{WANTED_REGION_MORE_NS} ns", more <= WANTED_REGION_MORE_NS)
+        yield "the same in a coroutine, ns", f"{floor:.0f}", f"{floor + tied:.0f}", f"{tied:+.0f} ns", "", True
+        yield "region of Python that nobody looks at, ns", "", f"{off:.0f}", "", "", True
+
 
 def describe_machine(python):
     with open("/proc/cpuinfo", encoding="utf-8") as file:
@@ -254,7 +267,7 @@ def main():
     table += "| measure | floor | perfscope | ratio | wanted | met |\n|---|---:|---:|---:|---:|---|\n"
     print(table, end="", flush=True)
     rows = [*bench.speed_rows(), *bench.stack_rows(), bench.start_row(), bench.memory_row(), bench.loss_row(),
-            *bench.region_rows()]
+            *bench.region_rows(), *bench.python_region_rows()]
     for *cells, is_met in rows:
         line = f"| {' | '.join(cells)} | {'yes' if is_met else 'no'} |\n"
         print(line, end="", flush=True)

@@ -32,4 +32,11 @@ bool ps_program_regions_add_interval(struct ps_program_regions *regions, void *m
 bool ps_program_regions_add_whole(const struct ps_program_regions *regions, void *module,
 				  void *dict);
 
+/** A PerfEventTotals of @sums, with each counter of the run. New reference (a PyObject), or NULL with an exception set. */
+void *ps_program_regions_make_totals(const struct ps_program_regions *regions, void *module,
+				     const struct ps_region_sums *sums);
+
+/** A dict: counter to the reason why it has no value. New reference (a PyObject), or NULL with an exception set. */
+void *ps_program_regions_make_reasons(const struct ps_program_regions *regions);
+
 #endif

@@ -77,11 +77,21 @@ static uint64_t less(uint64_t value, uint64_t overhead)
 	return value > overhead ? value - overhead : 0;
 }
 
-/** A PerfEventTotals of @total. New reference, or NULL with an exception set. */
-static PyObject *make_totals(PyObject *module, const struct reading *reading,
-			     const struct ps_region_total *total)
+/** What perfscope observes with, where regions() reads its table; NULL: this process's own is read. */
+static const struct ps_host *host_of(PyObject *module)
 {
-	const struct ps_region_sums *sums = &total->sums, *overhead = &reading->overhead;
+	const struct ps_host *host = ps_module_state(module)->host;
+	return host && host->regions ? host : NULL;
+}
+
+/** A PerfEventTotals of @sums. New reference, or NULL with an exception set. */
+static PyObject *make_totals(PyObject *module, const struct reading *reading,
+			     const struct ps_region_sums *sums)
+{
+	const struct ps_host *host = host_of(module);
+	if (host)
+		return host->make_region_totals(host->argument, sums);
+	const struct ps_region_sums *overhead = &reading->overhead;
 	struct ps_total values[PS_MAX_COUNTERS];
 	for (size_t i = 0; i < reading->nr_counters; i++) {
 		const struct ps_counter_reading *counted = &sums->counted[i];
@@ -112,7 +122,8 @@ static bool add_total(PyObject *module, PyObject *dict, const struct reading *re
 		      const struct ps_region_total *total, bool by_thread)
 {
 	_cleanup_pydecref_ PyObject *name = ps_text_to_python(total->name, strlen(total->name));
-	_cleanup_pydecref_ PyObject *totals = name ? make_totals(module, reading, total) : NULL;
+	_cleanup_pydecref_ PyObject *totals =
+		name ? make_totals(module, reading, &total->sums) : NULL;
 	if (!totals)
 		return false;
 	if (!by_thread)
@@ -149,10 +160,9 @@ PyObject *ps_regions_python(PyObject *module, PyObject *args, PyObject *kwargs)
 
 PyObject *ps_regions_reset_python(PyObject *module, PyObject *unused)
 {
-	const struct ps_module_state *state = ps_module_state(module);
-	if (state->host && state->host->regions) {
+	if (host_of(module)) {
 		PyErr_SetString(
-			state->perf_event_error,
+			ps_module_state(module)->perf_event_error,
 			"reset: the totals of a run are perfscope's, and cannot start anew");
 		return NULL;
 	}
@@ -162,19 +172,15 @@ PyObject *ps_regions_reset_python(PyObject *module, PyObject *unused)
 	Py_RETURN_NONE;
 }
 
-static const char *reason_of(const struct ps_module_state *state, size_t index)
-{
-	return state->host && state->host->regions
-		       ? ps_region_table_reason(state->host->regions, index)
-		       : ps_regions_reason(index);
-}
-
 /** {name: reason} of counters without a value. */
 static PyObject *make_reasons(PyObject *module, const struct reading *reading)
 {
+	const struct ps_host *host = host_of(module);
+	if (host)
+		return host->make_region_reasons(host->argument);
 	_cleanup_pydecref_ PyObject *reasons = PyDict_New();
 	for (size_t i = 0; reasons && i < reading->nr_counters; i++) {
-		const char *reason = reason_of(ps_module_state(module), i);
+		const char *reason = ps_regions_reason(i);
 		_cleanup_pydecref_ PyObject *text = reason ? PyUnicode_FromString(reason) : NULL;
 		if (reason &&
 		    (!text || PyDict_SetItemString(reasons, reading->counters[i].name, text) < 0))
@@ -187,8 +193,7 @@ static PyObject *make_reasons(PyObject *module, const struct reading *reading)
 static PyObject *make_overhead(PyObject *module, const struct reading *reading)
 {
 	struct ps_region_sums overhead = { 0 };
-	const struct ps_module_state *state = ps_module_state(module);
-	if (ps_regions_are_active() && !(state->host && state->host->regions))
+	if (ps_regions_are_active() && !host_of(module))
 		ps_regions_overhead(&overhead);
 	_cleanup_pydecref_ PyObject *counts = PyDict_New();
 	for (size_t i = 0; counts && overhead.calls && i < reading->nr_counters; i++) {
@@ -200,16 +205,26 @@ static PyObject *make_overhead(PyObject *module, const struct reading *reading)
 	return_ptr(counts);
 }
 
+/** The names of all counters. New reference: tuple of str. */
+static PyObject *make_events(PyObject *module, const struct reading *reading)
+{
+	if (!host_of(module))
+		return ps_counters_to_python(reading->counters, reading->nr_counters);
+	const struct ps_region_sums none = { 0 };
+	_cleanup_pydecref_ PyObject *totals = make_totals(module, reading, &none);
+	_cleanup_pydecref_ PyObject *values =
+		totals ? PyObject_GetAttrString(totals, "values") : NULL;
+	return values ? PySequence_Tuple(values) : NULL;
+}
+
 /** All that report() shows, as a dict. */
 static PyObject *make_told(PyObject *module, const struct reading *reading)
 {
 	const struct ps_module_state *state = ps_module_state(module);
-	uint64_t missed = state->host && state->host->regions
-				  ? ps_region_table_nr_missed(state->host->regions)
+	uint64_t missed = host_of(module) ? ps_region_table_nr_missed(state->host->regions)
 			  : ps_regions_are_active() ? ps_regions_nr_missed()
 						    : 0;
-	_cleanup_pydecref_ PyObject *events =
-		ps_counters_to_python(reading->counters, reading->nr_counters);
+	_cleanup_pydecref_ PyObject *events = make_events(module, reading);
 	_cleanup_pydecref_ PyObject *regions = make_regions(module, reading, false);
 	_cleanup_pydecref_ PyObject *reasons = make_reasons(module, reading);
 	_cleanup_pydecref_ PyObject *overhead = make_overhead(module, reading);

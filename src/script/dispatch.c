@@ -66,6 +66,19 @@ static void host_print_stat(void *argument)
 		dispatch->print(dispatch->print_argument);
 }
 
+static PyObject *host_make_region_totals(void *argument, const struct ps_region_sums *sums)
+{
+	const struct ps_dispatch *dispatch = argument;
+	return ps_program_regions_make_totals(&dispatch->program_regions,
+					      dispatch->script->perfscope, sums);
+}
+
+static PyObject *host_make_region_reasons(void *argument)
+{
+	const struct ps_dispatch *dispatch = argument;
+	return ps_program_regions_make_reasons(&dispatch->program_regions);
+}
+
 static struct ps_error *bind_sources(struct ps_dispatch *dispatch)
 {
 	const struct ps_source_list *sources = dispatch->session->sources;
@@ -140,8 +153,15 @@ struct ps_error *ps_dispatch_create(struct ps_session *session, struct ps_merge 
 	dispatch->script = script;
 	dispatch->max_events = options->max_events ? options->max_events : UINT64_MAX;
 	dispatch->budget = 1;
-	dispatch->host =
-		(struct ps_host){ dispatch, *lookup, host_stop, host_print_stat, options->regions };
+	dispatch->host = (struct ps_host){
+		.argument = dispatch,
+		.lookup = *lookup,
+		.stop = host_stop,
+		.print_stat = host_print_stat,
+		.regions = options->regions,
+		.make_region_totals = host_make_region_totals,
+		.make_region_reasons = host_make_region_reasons,
+	};
 	dispatch->program_regions = (struct ps_program_regions){ .table = options->regions,
 								 .sources = session->sources };
 	struct ps_error *error = ps_losses_init(&dispatch->losses, session->max_rings);

@@ -67,8 +67,8 @@ static size_t fill_values(const struct ps_source_list *sources, const struct ps_
 	return nr;
 }
 
-static PyObject *make_totals(const struct ps_program_regions *regions, PyObject *module,
-			     const struct ps_region_sums *sums)
+void *ps_program_regions_make_totals(const struct ps_program_regions *regions, void *module,
+				     const struct ps_region_sums *sums)
 {
 	_cleanup_free_ struct ps_total *values =
 		calloc(regions->sources->nr_sources + 1, sizeof(*values));
@@ -81,6 +81,38 @@ static PyObject *make_totals(const struct ps_program_regions *regions, PyObject 
 		.seconds = sums->elapsed_ns / 1e9,
 	};
 	return ps_totals_create(module, &head, values, nr);
+}
+
+_Static_assert(PS_MAX_COUNTERS == 16, "as reason_of() says");
+
+/** Why counter @index of those that regions count, or what @source is in place of one, has no value; NULL: it has. */
+static const char *reason_of(const struct ps_program_regions *regions,
+			     const struct ps_source *source, size_t index)
+{
+	if (source->is_missing)
+		return source->missing_reason;
+	if (!is_region_counter(source))
+		return "not a counter that threads can have in regions";
+	if (index >= PS_MAX_COUNTERS)
+		return "regions count the first 16 counters";
+	return ps_region_table_reason(regions->table, index);
+}
+
+void *ps_program_regions_make_reasons(const struct ps_program_regions *regions)
+{
+	_cleanup_pydecref_ PyObject *reasons = PyDict_New();
+	size_t index = 0;
+	for (size_t i = 0; reasons && i < ps_sources_nr_shown(regions->sources); i++) {
+		const struct ps_source *source = regions->sources->sources[i];
+		if (source->is_sampling)
+			continue;
+		const char *reason = reason_of(regions, source, index);
+		index += is_region_counter(source);
+		_cleanup_pydecref_ PyObject *text = reason ? PyUnicode_FromString(reason) : NULL;
+		if (reason && (!text || PyDict_SetItemString(reasons, source->label, text) < 0))
+			return NULL;
+	}
+	return_ptr(reasons);
 }
 
 /** @name, or with "#2" behind it where @dict has one that counts in another way. New reference. */
@@ -108,7 +140,8 @@ static bool add(const struct ps_program_regions *regions, PyObject *module, PyOb
 		const char *name, const struct ps_region_sums *sums)
 {
 	_cleanup_pydecref_ PyObject *key = find_free_name(dict, name);
-	_cleanup_pydecref_ PyObject *totals = key ? make_totals(regions, module, sums) : NULL;
+	_cleanup_pydecref_ PyObject *totals =
+		key ? ps_program_regions_make_totals(regions, module, sums) : NULL;
 	return totals && PyDict_SetItem(dict, key, totals) == 0;
 }
 

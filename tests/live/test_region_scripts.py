@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: MIT
+"""The regions of a script itself arrive in its totals."""
+
+import os
+import unittest
+
+from livetest import LOAD, read_paranoid_level, skip_if_hardware_pmu, skip_unless_root, skip_unless_tracepoints
+from pythonregions import PythonTestCase
+
+
+class TestOwn(PythonTestCase):
+    def test_fresh_pages_are_counted_exactly(self):
+        for options, args in (((), ("--run", "true")), (("--duration", "0.05"), ())):
+            told = self.run_own("def __init__():\n    work(100)\n    work(11)\n", *options, args=args)
+            self.assertEqual(told["totals"]["work"], [2, 0, 111])
+
+    def test_passes_while_the_script_is_loaded_count(self):
+        self.assertEqual(self.run_own("work(40)\n")["totals"]["work"], [1, 0, 40])
+
+    def test_nested_and_recursive_passes_count_each_page_once(self):
+        told = self.run_own("""
+@perfscope.region("recursive")
+def recursive(depth):
+    pages.touch(3)
+    if depth > 1:
+        recursive(depth - 1)
+
+def __init__():
+    recursive(10)  # what calls need is there from now on
+    before = perfscope.regions()["recursive"].values["page-faults"]
+    with perfscope.region("outer"):
+        pages.touch(5)
+        recursive(10)
+    print(json.dumps({"faults": perfscope.regions()["recursive"].values["page-faults"] - before}))
+""")
+        self.assertEqual(self.ended.json[0], {"faults": 30})
+        self.assertEqual(told["totals"]["recursive"][:2], [20, 0])
+        self.assertEqual(told["totals"]["outer"], [1, 0, 35])
+
+    def test_threads_are_added_up(self):
+        told = self.run_own("def __init__():\n    work(9)\n    in_threads(4, work, 50)\n")
+        self.assertEqual(told["totals"]["work"], [5, 0, 209])
+
+    def test_each_thread_that_lives_stands_for_itself_and_the_others_together(self):
+        told = self.run_own("""
+lives, ends = threading.Barrier(3), threading.Event()
+
+def live(nr):
+    work(nr)
+    lives.wait()
+    ends.wait()
+
+def __init__():
+    work(9)
+    in_threads(4, work, 50)
+    threads = [threading.Thread(target=live, args=(nr,), daemon=True) for nr in (3, 4)]
+    for thread in threads:
+        thread.start()
+    lives.wait()
+    print(json.dumps({"tids": [os.getpid(), *(thread.native_id for thread in threads)]}))
+""")
+        main, first, second = self.ended.json[0]["tids"]
+        self.assertEqual(told["by_thread"]["work"], {
+            "0": [4, 0, 200], str(main): [1, 0, 9], str(first): [1, 0, 3], str(second): [1, 0, 4]})
+        self.assertEqual(told["totals"]["work"], [7, 0, 216])
+
+    def test_a_pass_that_is_open_at_the_end_is_incomplete(self):
+        told = self.run_own("""
+def __init__():
+    work(2)
+    perfscope.region("work").__enter__()
+    pages.touch(5)
+""")
+        self.assertEqual(told["totals"]["work"], [1, 1, 2])
+
+    def test_tasks_that_alternate_count_their_own(self):
+        told = self.run_own("""
+async def task(name, nr, times):
+    with perfscope.region(name):
+        for _ in range(times):
+            pages.touch(nr)
+            await asyncio.sleep(0)
+
+async def both(first, second):
+    await asyncio.gather(task(first, 10, 5), task(second, 3, 7))
+
+def __init__():
+    for i in range(5):
+        asyncio.run(both(f"first{i}", f"second{i}"))
+""")
+        # Now and then the interpreter takes a fresh page for itself.
+        first, second = ([told["totals"][f"{name}{i}"] for i in range(5)] for name in ("first", "second"))
+        self.assertEqual([min(first), min(second)], [[1, 0, 50], [1, 0, 21]])
+
+    @skip_unless_tracepoints
+    def test_passes_of_handlers_and_intervals_add_up(self):
+        told = self.run_own("""
+nr, since, sums = 0, 0, []
+
+def syscalls__sys_enter_getppid(event):
+    global nr, since
+    nr, since = nr + 1, since + 1
+    work(3)
+
+def __interval__(totals):
+    global since
+    if since:
+        sums.append([since, *row(totals["work"])])
+    since = 0
+
+def __exit__(totals):
+    last = [total - sum(row[i + 1] for row in sums) for i, total in enumerate(row(totals["work"]))]
+    print(json.dumps({"by_thread": {}, "nr": nr, "sums": sums, "since": since, "last": last, "whole": row(totals["work"])}))
+""", "-i", "20", events="syscalls:sys_enter_getppid,page-faults",
+                            args=("--run", LOAD, *"getppid 50 + sleep 150 + getppid 70 + sleep 150 + getppid 3".split()))
+        self.assertEqual([told["nr"], told["whole"]], [123, [123, 0, 369]])
+        self.assertGreaterEqual(len(told["sums"]), 2)
+        self.assertEqual(told["sums"], [[nr, nr, 0, 3 * nr] for nr, *_ in told["sums"]])
+        self.assertEqual(told["last"], [told["since"], 0, 3 * told["since"]])
+
+    def test_the_totals_of_a_run_cannot_start_anew(self):
+        self.run_own("""
+def __init__():
+    work(1)
+    try:
+        perfscope.reset()
+    except perfscope.PerfEventError as error:
+        print(error)
+""")
+        self.assertIn("reset: the totals of a run are perfscope's, and cannot start anew", self.ended.lines)
+
+
+class TestValues(PythonTestCase):
+    REPORT = """
+def __init__():
+    work(4)
+
+def __exit__(totals):
+    same = perfscope.regions()["work"].values == totals["work"].values
+    print(json.dumps({"by_thread": by_thread()["work"], "values": totals["work"].values, "same": same}))
+    perfscope.report()
+"""
+
+    def rows(self):
+        """The words of each line of the report."""
+        return [line.split() for line in self.ended.lines if not line.startswith("{")]
+
+    @skip_if_hardware_pmu
+    def test_a_counter_that_is_missing_is_none_wherever_it_is_told(self):
+        told = self.run_own(self.REPORT, events="cycles,page-faults")
+        self.assertEqual([told["values"], told["same"]], [{"cycles": None, "page-faults": 4}, True])
+        self.assertEqual(list(told["by_thread"].values()), [[1, 0, None, 4]])
+        self.assertEqual([self.rows()[0][-2:], self.rows()[1][-2:]], [["cycles", "page-faults"], ["-", "4"]])
+        self.assertEqual(self.ended.lines[-1], "cycles: no hardware PMU here; nearest: cpu-clock")
+
+    def test_a_counter_of_cpus_is_none_with_a_reason(self):
+        told = self.run_own(self.REPORT, events="page-faults,task-clock/cpus=0/")
+        self.assertEqual([told["values"], told["same"]], [{"page-faults": 4, "task-clock": None}, True])
+        self.assertEqual(self.ended.lines[-1], "task-clock: not a counter that threads can have in regions")
+
+    def test_switches_are_counted_where_the_kernel_is_left_out(self):
+        told = self.run_own("""
+def __init__():
+    with perfscope.region("work"):
+        for _ in range(5):
+            time.sleep(0.001)
+""", "--exclude-kernel", events="context-switches")
+        self.assertGreaterEqual(told["totals"]["work"][2], 5)
+
+    @skip_unless_root
+    @unittest.skipUnless(read_paranoid_level() == 2, "perf_event_paranoid is not 2")
+    def test_another_user_is_refused_in_words(self):
+        os.chmod(self.folder, 0o755)
+        told = self.run_own("def __init__():\n    work(4)\n", "--user", "nobody")
+        self.assertEqual(told["totals"]["work"], [1, 0, None])
+        self.assertEqual(self.ended.errors, [
+            "perfscope: page-faults was not counted in all regions: permission denied (perf_event_paranoid is 2; needs "
+            "CAP_PERFMON or root, or sysctl kernel.perf_event_paranoid=1, or to count without the kernel)"])
+
+
+if __name__ == "__main__":
+    unittest.main()

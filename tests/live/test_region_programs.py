@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""Regions of Python programs of --run arrive in the script's totals."""
+
+import signal
+import unittest
+
+from pythonregions import TELL, PythonTestCase
+from test_regions import C_PROGRAM
+
+TELL_OFTEN = TELL + """
+def __interval__():
+    print(json.dumps({"now": by_thread()}), flush=True)
+"""
+
+
+class TestPrograms(PythonTestCase):
+    def test_fresh_pages_are_counted_exactly(self):
+        told = self.run_program("work(100)\nwork(11)\n")
+        self.assertEqual([list(told["totals"]), told["totals"]["work"]], [["run", "work"], [2, 0, 111]])
+
+    def test_functions_generators_and_threads(self):
+        told = self.run_program("""
+@perfscope.region("function")
+def function():
+    pages.touch(6)
+
+@perfscope.region("generator")
+def generator(nr):
+    for i in range(nr):
+        pages.touch(2)
+        yield i
+
+def warm():
+    function()
+    for _ in generator(1):
+        pages.touch(30)
+
+warm()
+before = {name: total.values["page-faults"] for name, total in perfscope.regions().items()}
+function()
+for _ in generator(5):
+    pages.touch(30)
+after = {name: total.values["page-faults"] for name, total in perfscope.regions().items()}
+print(json.dumps({"faults": [after[name] - before[name] for name in ("function", "generator")]}))
+in_threads(8, work, 30)
+""")
+        self.assertEqual(self.ended.json[0], {"faults": [6, 10]})
+        self.assertEqual([told["totals"][name][:2] for name in ("function", "generator")], [[2, 0], [2, 0]])
+        self.assertEqual(told["totals"]["work"], [8, 0, 240])
+
+    def test_each_thread_of_a_program_that_runs_stands_for_itself(self):
+        self.run_program("""
+def stay(nr):
+    work(nr)
+    done.wait()
+    time.sleep(0.5)
+
+done = threading.Barrier(3)
+threads = [threading.Thread(target=stay, args=(nr,)) for nr in (10, 20)]
+for thread in threads:
+    thread.start()
+done.wait()
+print(json.dumps({"tids": [thread.native_id for thread in threads]}), flush=True)
+""", script=TELL_OFTEN, options=("-i", "20"))
+        first, second = next(told["tids"] for told in self.ended.json if "tids" in told)
+        now = [told["now"]["work"] for told in self.ended.json if "work" in told.get("now", {})]
+        self.assertIn({str(first): [1, 0, 10], str(second): [1, 0, 20]}, now)
+        self.assertEqual(now[-1] if "0" in now[-1] else {"0": [2, 0, 30]}, {"0": [2, 0, 30]})
+
+    def test_a_program_and_its_children_of_any_language_add_up(self):
+        told = self.run_program(f"""
+import subprocess
+work(10)
+subprocess.run(["{C_PROGRAM}", "pass", "20"], check=True, stdout=subprocess.DEVNULL)
+if sys.argv[1] == "parent":
+    subprocess.run([sys.executable, sys.argv[0], "child"], check=True)
+""", "parent")
+        self.assertEqual(told["totals"]["work"], [4, 0, 60])
+
+    def test_the_child_of_a_fork_counts_for_itself(self):
+        told = self.run_program("""
+work(5)
+with perfscope.region("parent"):
+    pid = os.fork()
+    if not pid:
+        work(2000)
+        os._exit(0)
+    os.waitpid(pid, 0)
+""")
+        calls, incomplete, faults = told["totals"]["work"]
+        self.assertEqual([calls, incomplete, told["totals"]["parent"][:2]], [2, 0, [1, 0]])
+        self.assertIn(faults, range(2005, 2105))  # beside its own, the child copies pages of the interpreter
+        self.assertLess(told["totals"]["parent"][2], 500)
+
+    def test_pools_of_processes_are_added_up(self):
+        for method in ("fork", "spawn"):
+            told = self.run_program("""
+if __name__ == "__main__":
+    import multiprocessing
+    with multiprocessing.get_context(sys.argv[1]).Pool(2) as pool:
+        pool.map(work, [1000] * 4, 1)
+        pool.close()
+        pool.join()
+""", method)
+            calls, incomplete, faults = told["totals"]["work"]
+            self.assertEqual([calls, incomplete], [4, 0])
+            self.assertIn(faults, range(4000, 4200))
+
+    def test_a_program_that_counts_for_itself_too(self):
+        told = self.run_program("""
+perfscope.configure("task-clock,page-faults")
+work(10)
+perfscope.reset()
+work(7)
+print(json.dumps({"own": [[total.calls, total.values["page-faults"]] for total in perfscope.regions().values()]}))
+""")
+        self.assertEqual([self.ended.json[0], told["totals"]["work"]], [{"own": [[1, 7]]}, [2, 0, 17]])
+
+
+class TestEnds(PythonTestCase):
+    def work(self, *args, **options):
+        return self.run_program(*args, **options)["totals"]["work"]
+
+    def test_exceptions_and_exits_leave_the_pass(self):
+        for what, status in (("sys.exit(3)", 3), ("1 / 0", 1)):
+            self.assertEqual(self.work(f"work(4)\nwith perfscope.region('work'):\n    {what}\n", status=status)[:2], [2, 0])
+
+    def test_ends_without_them_leave_it_incomplete(self):
+        for what, status in (("os._exit(4)", 4), ("os.kill(os.getpid(), signal.SIGKILL)", 128 + signal.SIGKILL)):
+            program = f"work(4)\nwith perfscope.region('work'):\n    pages.touch(9)\n    {what}\n"
+            self.assertEqual(self.work(program, status=status), [1, 1, 4])
+
+    def test_a_daemon_thread_that_is_inside_at_the_end(self):
+        self.assertEqual(self.work("""
+inside = threading.Event()
+
+def stay():
+    with perfscope.region("work"):
+        inside.set()
+        time.sleep(60)
+
+threading.Thread(target=stay, daemon=True).start()
+inside.wait()
+work(3)
+"""), [1, 1, 3])
+
+    def test_an_exec_inside_a_pass(self):
+        self.assertEqual(self.work("""
+work(3)
+if sys.argv[1] == "first":
+    perfscope.region("work").__enter__()
+    os.execv(sys.executable, [sys.executable, sys.argv[0], "second"])
+""", "first"), [2, 1, 6])
+
+    def test_a_generator_that_is_never_finished(self):
+        self.assertEqual(self.work("""
+def generator():
+    with perfscope.region("work"):
+        yield
+        yield
+
+kept = generator()
+next(kept)
+pages.touch(50)
+work(3)
+os._exit(0)
+"""), [1, 1, 3])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -84,7 +84,7 @@ uint64_t ps_region_table_nr_missed(const struct ps_region_table *table);
 /** The sums of one name, of one thread or of all. */
 struct ps_region_total {
 	char name[PS_REGION_NAME_SIZE];
-	pid_t pid, tid; // 0 in the sum over threads
+	pid_t pid, tid; // 0 in the sum over threads; namespaces may share a tid: pid of the first
 	struct ps_region_sums sums;
 };
 

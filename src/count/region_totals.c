@@ -25,12 +25,12 @@ static bool totals_grow(struct totals *totals)
 	return true;
 }
 
-/** The entry of @name and thread, made where it is new; -1: no memory. */
+/** The entry of @name and thread, made where it is new; -1: no memory. Of another pid namespace @tid may come with any @pid. */
 static ssize_t totals_find(struct totals *totals, const char *name, pid_t pid, pid_t tid)
 {
 	for (size_t i = 0; i < totals->nr; i++) {
 		const struct ps_region_total *item = &totals->items[i];
-		if (item->tid == tid && item->pid == pid && !strcmp(item->name, name))
+		if (item->tid == tid && !strcmp(item->name, name))
 			return i;
 	}
 	if (totals->nr == totals->nr_allocated && !totals_grow(totals))

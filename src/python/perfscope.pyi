@@ -187,7 +187,7 @@ def regions(by_thread: bool = False) -> dict[str, Any]:
     """Return the totals of each region so far: name to PerfEventTotals, or with by_thread to a dict of tid to one.
 
     A script of perfscope gets those of the programs of --run too, with the values that __exit__ gets. Threads that have
-    ended may be added up under tid 0."""
+    ended may be added up under tid 0, and those of one tid in several containers are added up."""
 
 def reset() -> None:
     """Let the totals of all regions start from zero. PerfEventError in a script of perfscope, whose totals are the run's."""

@@ -4,6 +4,7 @@
 import signal
 import unittest
 
+from livetest import skip_unless_root
 from pythonregions import TELL, PythonTestCase
 from test_regions import C_PROGRAM
 
@@ -66,6 +67,32 @@ print(json.dumps({"tids": [thread.native_id for thread in threads]}), flush=True
         now = [told["now"]["work"] for told in self.ended.json if "work" in told.get("now", {})]
         self.assertIn({str(first): [1, 0, 10], str(second): [1, 0, 20]}, now)
         self.assertEqual(now[-1] if "0" in now[-1] else {"0": [2, 0, 30]}, {"0": [2, 0, 30]})
+
+    @skip_unless_root
+    def test_threads_of_one_number_in_other_containers_are_added_up(self):
+        self.run_program("""
+import subprocess
+
+def stay(nr):
+    work(nr)
+    print(json.dumps({"tid": threading.get_native_id(), "pid": os.getpid()}), flush=True)
+    time.sleep(0.6)
+
+if sys.argv[1] == "all":
+    me = f"{sys.executable} {sys.argv[0]}"
+    # The second process of one container, and the second thread of the first process of another.
+    children = [subprocess.Popen(["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", line])
+                for line in (f"{me} process; true", f"exec {me} thread")]
+    for child in children:
+        child.wait()
+elif sys.argv[1] == "process":
+    stay(10)
+else:
+    in_threads(1, stay, 20)
+""", "all", script=TELL_OFTEN, options=("-i", "20"))
+        self.assertEqual(sorted(told["pid"] for told in self.ended.json if "pid" in told), [1, 2])
+        self.assertEqual({told["tid"] for told in self.ended.json if "tid" in told}, {2})
+        self.assertIn({"2": [2, 0, 30]}, [told["now"].get("work") for told in self.ended.json if "now" in told])
 
     def test_a_program_and_its_children_of_any_language_add_up(self):
         told = self.run_program(f"""

@@ -34,9 +34,10 @@ all: $(COMMAND) $(MODULE) $(LIBRARY)
 
 # Objects are made anew when the flags, the Python or the prefix change: these files change only when they differ.
 .PHONY: FORCE
-STAMPS := $(addprefix $(BUILD)/,flags python-flags prefix region-folders)
+STAMPS := $(addprefix $(BUILD)/,flags python-flags python-place prefix region-folders)
 $(BUILD)/flags: export CONTENT := $(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) $(LDFLAGS) $(LIBS)
 $(BUILD)/python-flags: export CONTENT := $(PYTHON_CFLAGS) $(PYTHON_LIBS) $(PYTHON_SUFFIX)
+$(BUILD)/python-place: export CONTENT := $(PYTHON_PLACE)
 $(BUILD)/prefix: export CONTENT := $(scripts_dir)
 $(BUILD)/region-folders: export CONTENT = $(prefix) $(libdir) $(includedir)
 $(STAMPS): FORCE
@@ -45,8 +46,8 @@ $(STAMPS): FORCE
 
 $(call rooms,$(PYTHON_ROOMS)): ALL_CPPFLAGS += $(PYTHON_CFLAGS)
 $(call rooms,$(PYTHON_ROOMS)): $(BUILD)/python-flags
-$(call rooms,script): ALL_CPPFLAGS += -DPS_SCRIPTS_DIR='"$(scripts_dir)"'
-$(call rooms,script): $(BUILD)/prefix
+$(call rooms,script): ALL_CPPFLAGS += $(PYTHON_PLACE) -DPS_SCRIPTS_DIR='"$(scripts_dir)"'
+$(call rooms,script): $(BUILD)/python-place $(BUILD)/prefix
 $(call rooms,stream count): ALL_CPPFLAGS += $(LIBPERF_CFLAGS)
 $(call rooms,stream count): | $(LIBPERF_TARGETS)
 

@@ -15,6 +15,10 @@ PUBLIC_HEADERS := $(wildcard include/perfscope/region.h)
 # $(call install_files,MODE,FILES,FOLDER)
 install_files = $(if $(strip $(2)),$(INSTALL) -d $(DESTDIR)$(3) && $(INSTALL) -m $(1) $(2) $(DESTDIR)$(3))
 
+define tell_unless_found
+import sys; "$(PYTHON_SITE)" in sys.path or print("perfscope: for $(PYTHON) to find the module: PYTHONPATH=$(PYTHON_SITE)")
+endef
+
 .PHONY: install uninstall
 install: all ## Install below prefix (/usr/local) and DESTDIR
 	$(call install_files,755,$(COMMAND),$(bindir))
@@ -25,6 +29,7 @@ install: all ## Install below prefix (/usr/local) and DESTDIR
 	$(call install_files,644,$(PUBLIC_HEADERS),$(includedir)/perfscope)
 	$(call install_files,644,$(REGION_LIBRARY),$(libdir))
 	$(call install_files,644,$(REGION_PKGCONFIG),$(libdir)/pkgconfig)
+	$(if $(DESTDIR),,@$(PYTHON) -c '$(tell_unless_found)')
 
 INSTALLED = $(bindir)/perfscope $(addprefix $(PYTHON_SITE)/,$(notdir $(MODULE) $(SITE_FILES))) \
 	$(addprefix $(scripts_dir)/,$(notdir $(SHIPPED_SCRIPTS))) $(addprefix $(man1dir)/,$(notdir $(MAN_PAGES))) \

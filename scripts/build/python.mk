@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # How to compile against and link with $(PYTHON), shared or static; with SYSROOT, with the same version there.
 
-PYTHON_FLAGS := $(shell $(PYTHON) scripts/build/python_flags.py --prefix $(prefix) $(if $(SYSROOT),--sysroot $(SYSROOT)) make)
+PYTHON_FLAGS := $(shell $(PYTHON) scripts/build/python_flags.py --prefix $(prefix) \
+	$(if $(filter file,$(origin prefix)),--prefix-is-default) $(if $(SYSROOT),--sysroot $(SYSROOT)) make)
 ifeq ($(PYTHON_FLAGS),)
 $(error perfscope: cannot build against $(PYTHON); run: make deps, or name another: make PYTHON=/path/to/python3)
 endif

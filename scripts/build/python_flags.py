@@ -5,6 +5,7 @@ same version of Python there, which may be of another machine.
 `make` prints all as NAME=value words, the blanks inside a value as '|'; a name prints that value alone.
 """
 
+import argparse
 import glob
 import os
 import site
@@ -51,36 +52,41 @@ def libs():
     return f"-L{SYSROOT}{folder} -Wl,-rpath,{folder} -lpython{version} {system_libs}"
 
 
-def site_folder(prefix):
-    """Where modules go below @prefix: the folder that this Python searches by itself, if there is one."""
+def site_folder(prefix, is_default):
+    """Where modules go below @prefix: the folder that this Python searches by itself, if there is one.
+
+    Where there is none and nobody chose the prefix, into this Python's own, unless a distribution looks after that.
+    """
     for folder in site.getsitepackages():
         inside = os.path.relpath(folder, prefix)
         if inside.startswith("lib"):
             return folder
+    if is_default and sys.prefix != "/usr":
+        return sysconfig.get_path("platlib")
     return os.path.join(prefix, "lib", f"python{sys.version_info[0]}.{sys.version_info[1]}", "site-packages")
 
 
 def main():
-    prefix = "/usr/local"
-    arguments = sys.argv[1:]
-    if arguments[:1] == ["--prefix"]:
-        prefix = arguments[1]
-        del arguments[:2]
-    if arguments[:1] == ["--sysroot"]:
-        use_sysroot(arguments[1])
-        del arguments[:2]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--prefix", default="/usr/local")
+    parser.add_argument("--prefix-is-default", action="store_true", help="nobody chose the prefix")
+    parser.add_argument("--sysroot")
+    parser.add_argument("name")
+    options = parser.parse_args()
+    if options.sysroot:
+        use_sysroot(options.sysroot)
     values = {
         "cflags": cflags,
         "libs": libs,
         "executable": lambda: sys.executable,
         "home": lambda: f"{sys.base_prefix}:{sys.base_exec_prefix}",
         "suffix": lambda: sysconfig.get_config_var("EXT_SUFFIX"),
-        "site": lambda: site_folder(prefix),
+        "site": lambda: site_folder(options.prefix, options.prefix_is_default),
     }
-    if arguments == ["make"]:
+    if options.name == "make":
         print(" ".join(f"{name}={'|'.join(value().split())}" for name, value in values.items()))
     else:
-        print(values[arguments[0]]())
+        print(values[options.name]())
 
 
 if __name__ == "__main__":

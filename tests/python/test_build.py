@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
 import unittest
@@ -195,9 +196,9 @@ class TestDoors(TreeTestCase):
 
 
 class TestPythonFlags(unittest.TestCase):
-    def site(self, prefix, *folders):
+    def site(self, prefix, *folders, is_default=False):
         with mock.patch("site.getsitepackages", return_value=list(folders)):
-            return python_flags.site_folder(prefix)
+            return python_flags.site_folder(prefix, is_default)
 
     def test_modules_go_where_this_python_looks_below_the_prefix(self):
         debian = ["/usr/local/lib/python3.11/dist-packages", "/usr/lib/python3/dist-packages"]
@@ -207,6 +208,14 @@ class TestPythonFlags(unittest.TestCase):
     def test_below_another_prefix_they_go_to_its_site_packages(self):
         version = "python%d.%d" % sys.version_info[:2]
         self.assertEqual(self.site("/opt/x", "/usr/lib/python3/dist-packages"), f"/opt/x/lib/{version}/site-packages")
+
+    def test_where_nobody_chose_a_prefix_they_go_into_a_python_that_is_no_distribution_s(self):
+        own = sysconfig.get_path("platlib")
+        with mock.patch("sys.prefix", "/opt/python"):
+            self.assertEqual(self.site("/usr/local", "/opt/python/lib/x", is_default=True), own)
+        version = "python%d.%d" % sys.version_info[:2]
+        with mock.patch("sys.prefix", "/usr"):
+            self.assertEqual(self.site("/usr/local", "/usr/lib/x", is_default=True), f"/usr/local/lib/{version}/site-packages")
 
     def test_all_flags_are_one_word_each(self):
         script = os.path.join(ROOT, "scripts", "build", "python_flags.py")

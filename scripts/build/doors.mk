@@ -37,7 +37,8 @@ check-asan: deps ## Run the unit, fuzz and Python tests under ASan and UBSan, bu
 	@$(PYTHON) scripts/build/run_tests.py --build $(ASAN_BUILD) --python $(PYTHON) --asan unit fuzz python
 
 .PHONY: check-pythons
-check-pythons: deps ## Build for each Python 3.9 to 3.13 on PATH and in PYTHONS, and run the Python tests
+check-pythons: ## Build for each Python 3.9 to 3.13 on PATH and in PYTHONS, and run the Python tests
+	@scripts/build/deps.sh "$(PYTHON)" python3-exceptiongroup
 	+@$(PYTHON) scripts/build/check_pythons.py $(PYTHONS)
 
 .PHONY: bench

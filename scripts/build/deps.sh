@@ -12,12 +12,12 @@ if ! pkg-config --exists libperf 2>/dev/null && ! ls /usr/src/linux-source-*.tar
 	packages="$packages linux-source"
 fi
 case $python in
-/usr/bin/*) packages="$packages python3 python3-dev python3-pytest python3-hypothesis cython3" ;;
+/usr/bin/*) packages="$packages python3 python3-dev python3-pytest python3-hypothesis cython3 python3-pip mypy" ;;
 esac
 
 if ! command -v dpkg-query >/dev/null; then
 	echo "perfscope: this is not Debian; build and tests need: gcc, pkg-config, libtraceevent, libpfm4, libdw, libelf, libiberty, sys/sdt.h, cmocka, g++, man," \
-		"libperf, Python with its headers, pytest, hypothesis, Cython" >&2
+		"libperf, Python with its headers, pytest, hypothesis, Cython, pip, mypy" >&2
 	exit 0
 fi
 

@@ -341,7 +341,7 @@ class TestDecorator(RegionTestCase):
             return nr
         self.assertEqual([plain.__name__, plain.__doc__, list(inspect.signature(plain).parameters)],
                          ["plain", "Touch.", ["nr", "more"]])
-        plain(1)
+        plain(3, more=2)  # pages of the interpreter itself that this way takes are there afterwards
         perfscope.reset()
         self.assertEqual([plain(3, more=2), self.told()], [3, (1, 0, 5)])
 
@@ -416,11 +416,12 @@ class TestTotals(RegionTestCase):
     def test_cost_of_an_empty_pass_is_taken_off(self):
         def empty_ns(subtract):
             perfscope.configure("task-clock", subtract=subtract)
-            for _ in range(2000):
+            for _ in range(400):
                 with perfscope.region("work"):
                     pass
-            return perfscope.regions()["work"].values["task-clock"] / 2000
-        whole, rest = empty_ns(False), empty_ns(True)
+            return perfscope.regions()["work"].values["task-clock"] / 400
+        # The least of some rounds: on a busy machine most cost more than what was calibrated.
+        whole, rest = (min(empty_ns(subtract) for _ in range(10)) for subtract in (False, True))
         self.assertGreater(whole, 100)
         self.assertLess(rest, whole / 2)
 

@@ -2,15 +2,15 @@
 /*
  * The floor: the least that handing a kernel event to a Python function can cost, for bench.py to compare with.
  *
- *	floor MODE [--cpu N] [--pages N] [--items N] [--handlers FOLDER]
+ *	floor MODE [--cpu N] [--pages N] [--items N] [--stack 0|1] [--handlers FOLDER]
  *
  *	walk     step over the records
  *	count    also call the handler with a fresh small object
  *	fields   the handler reads two fields, by getset
  *	to_dict  the handler calls to_dict(), which fills a dict of --items
  *
- * The records are those that perfscope asks for: raw_syscalls:sys_enter of getppid on one CPU. The handlers are the
- * functions of that name in handlers.py. Prints "ready", ends at SIGINT, prints one line of JSON.
+ * The records are those that perfscope asks for: raw_syscalls:sys_enter of getppid on one CPU, with --stack 1 the call
+ * stack too, which only walk and count can step over. The handlers are the functions of that name in handlers.py. Prints "ready", ends at SIGINT, prints one line of JSON.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -49,7 +49,7 @@ struct event {
 };
 
 static struct {
-	bool has_handler;
+	bool has_handler, has_stack;
 	int cpu;
 	uint64_t ring_bytes;
 	long nr_items;
@@ -275,7 +275,7 @@ static int open_event(void)
 		.size = sizeof(attr),
 		.config = read_tracepoint_id(),
 		.sample_period = 1,
-		.sample_type = SAMPLE_TYPE,
+		.sample_type = SAMPLE_TYPE | (options.has_stack ? PERF_SAMPLE_CALLCHAIN : 0),
 		.sample_id_all = 1,
 		.disabled = 1,
 		.watermark = 1,
@@ -324,7 +324,8 @@ static void run(void)
 static void parse_options(int argc, char **argv)
 {
 	if (argc < 2 || argc % 2) {
-		fputs("usage: floor MODE [--cpu N] [--pages N] [--items N] [--handlers FOLDER]\n",
+		fputs("usage: floor MODE [--cpu N] [--pages N] [--items N] [--stack 0|1] "
+		      "[--handlers FOLDER]\n",
 		      stderr);
 		exit(2);
 	}
@@ -338,6 +339,8 @@ static void parse_options(int argc, char **argv)
 				strtoull(argv[i + 1], NULL, 10) * sysconf(_SC_PAGESIZE);
 		else if (!strcmp(argv[i], "--items"))
 			options.nr_items = atol(argv[i + 1]);
+		else if (!strcmp(argv[i], "--stack"))
+			options.has_stack = atoi(argv[i + 1]);
 		else if (!strcmp(argv[i], "--handlers"))
 			options.folder = argv[i + 1];
 	}

@@ -24,8 +24,11 @@ void ps_boundaries_sample(struct ps_boundaries *boundaries, const struct ps_reco
 /** Take a record that is no sample: deaths and losses matter. */
 void ps_boundaries_follow(struct ps_boundaries *boundaries, const struct ps_record *record);
 
-/** Samples of @ring are passed over. */
-void ps_boundaries_drop(struct ps_boundaries *boundaries, uint32_t ring);
+/** For a while nothing was written to @ring. */
+void ps_boundaries_gap(struct ps_boundaries *boundaries, uint32_t ring);
+
+/** The sample @record, of a source, is passed over: what begins or ends there is incomplete. */
+void ps_boundaries_drop(struct ps_boundaries *boundaries, const struct ps_record *record);
 
 /** Nothing comes any more: what is open is incomplete. */
 void ps_boundaries_finish(struct ps_boundaries *boundaries);

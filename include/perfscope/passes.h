@@ -3,7 +3,8 @@
  * Passes: from events that begin and end regions, and the counters' values at each, to what each region counted.
  *
  * Matching is per thread. What began and did not end, ended and did not begin, or may have lost a record in between
- * counts as incomplete, and nothing of it is added up.
+ * counts as incomplete, and nothing of it is added up. Each begin and each end is part of a call that counts, or of
+ * what is incomplete, once; so is what is open before the end.
  */
 #ifndef PERFSCOPE_PASSES_H
 #define PERFSCOPE_PASSES_H
@@ -33,6 +34,7 @@ struct ps_pass_options {
 	size_t nr_cpus; // highest CPU + 1
 	size_t nr_rings;
 	bool sees_idle;	    // idle threads have samples like others (PS_PASS_CPU)
+	bool sees_switches; // each thread that leaves a CPU has a sample there
 	size_t max_threads; // known at a time; 0: as many as 64 MiB have room for
 };
 
@@ -90,6 +92,9 @@ void ps_passes_exit(struct ps_passes *passes, pid_t tid);
 
 /** Records of @ring were lost: what may have been in them is incomplete. */
 void ps_passes_lost(struct ps_passes *passes, uint32_t ring);
+
+/** A begin or an end of @region is known of that could not be read: it is incomplete. ps_passes_lost tells the gap. */
+void ps_passes_miss(struct ps_passes *passes, size_t region);
 
 /** Nothing comes any more: what is open is incomplete. */
 void ps_passes_finish(struct ps_passes *passes);

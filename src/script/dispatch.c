@@ -433,7 +433,7 @@ static void drop_records(struct ps_dispatch *dispatch)
 		} else if (record->stream->source) {
 			ps_losses_drop(&dispatch->losses, record->ring);
 			if (dispatch->boundaries)
-				ps_boundaries_drop(dispatch->boundaries, record->ring);
+				ps_boundaries_drop(dispatch->boundaries, record);
 			nr++;
 		}
 	}
@@ -509,6 +509,8 @@ struct ps_error *ps_dispatch_cpu_back(struct ps_dispatch *dispatch, int cpu,
 		return error;
 	if (ret->has_samples)
 		ps_losses_gap(&dispatch->losses, ret->ring, ret->start_ns);
+	if (dispatch->boundaries)
+		ps_boundaries_gap(dispatch->boundaries, ret->ring);
 	struct ps_error *name_error = name_counters(dispatch);
 	if (!error)
 		return name_error;

@@ -98,9 +98,10 @@ static struct ps_error *prepare(struct ps_boundaries *boundaries)
 		.nr_regions = boundaries->regions->nr_regions,
 		.nr_counters = boundaries->nr_counters,
 		.nr_cpus = boundaries->nr_cpus,
-		.nr_rings = session->nr_rings,
+		.nr_rings = session->max_rings, // of CPUs that come later, too
 		// The idle thread is in no cgroup but the first, and counts there in none.
 		.sees_idle = !is_cgroup && boundaries->next_offset,
+		.sees_switches = boundaries->regions->switches,
 	};
 	return ps_error_context(ps_passes_create(&options, &boundaries->passes), "-r");
 }
@@ -207,8 +208,10 @@ void ps_boundaries_sample(struct ps_boundaries *boundaries, const struct ps_reco
 			  ps_pass_function call, void *argument)
 {
 	struct ps_pass_sample sample;
-	if (!read_sample(boundaries, record, &sample))
+	if (PS_UNLIKELY(!read_sample(boundaries, record, &sample))) {
+		ps_boundaries_drop(boundaries, record);
 		return;
+	}
 	unsigned int boundary = record->stream->source->boundary;
 	const struct ps_region_spec *regions = boundaries->regions->regions;
 	ps_passes_sample(boundaries->passes, &sample);
@@ -237,9 +240,24 @@ void ps_boundaries_follow(struct ps_boundaries *boundaries, const struct ps_reco
 		ps_passes_exit(boundaries->passes, tid);
 }
 
-void ps_boundaries_drop(struct ps_boundaries *boundaries, uint32_t ring)
+void ps_boundaries_gap(struct ps_boundaries *boundaries, uint32_t ring)
 {
 	ps_passes_lost(boundaries->passes, ring);
+}
+
+void ps_boundaries_drop(struct ps_boundaries *boundaries, const struct ps_record *record)
+{
+	unsigned int boundary = record->stream->source->boundary;
+	const struct ps_region_spec *regions = boundaries->regions->regions;
+	if (!boundary)
+		return;
+	ps_passes_lost(boundaries->passes, record->ring);
+	for (size_t i = 0; i < boundaries->regions->nr_regions; i++) {
+		if (regions[i].end == boundary)
+			ps_passes_miss(boundaries->passes, i);
+		if (regions[i].begin == boundary)
+			ps_passes_miss(boundaries->passes, i);
+	}
 }
 
 void ps_boundaries_finish(struct ps_boundaries *boundaries)

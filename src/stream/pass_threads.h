@@ -11,7 +11,7 @@
 struct ps_pass_thread {
 	int64_t key;
 	struct ps_pass_thread *next; // in its bucket, or of those that are free
-	uint32_t ring;		     // of its last sample
+	uint32_t ring, cpu;	     // of its last sample
 	bool is_out;		     // which was that it leaves its CPU
 	uint32_t nr_open;	     // regions
 	uint64_t enabled_ns;	     // of its last sample

@@ -145,6 +145,14 @@ static void correct_enabled(struct ps_pass_thread *thread, uint64_t *account, ui
 	thread->enabled_ns = enabled_ns;
 }
 
+/** @thread was seen elsewhere last, and not to leave: that record is missing, though none may be known as lost yet. */
+static bool has_jumped(const struct ps_passes *passes, const struct ps_pass_thread *thread,
+		       const struct ps_pass_sample *sample)
+{
+	return passes->options.sees_switches && thread->nr_open && !thread->is_out &&
+	       thread->cpu != sample->cpu;
+}
+
 static void sample_cpu(struct ps_passes *passes, const struct ps_pass_sample *sample)
 {
 	struct ps_pass_thread *thread = ps_pass_threads_find(passes->threads, key_of(sample));
@@ -153,7 +161,7 @@ static void sample_cpu(struct ps_passes *passes, const struct ps_pass_sample *sa
 	// In a gap others may have run here, and this thread elsewhere. The end of idling has no record on a CPU that was
 	// offline once (Linux 6.18): what was counted before it is not known then.
 	bool is_gap = cpu->nr_losses != nr_losses || (cpu->is_idle && sample->tid > 0);
-	if (thread && is_gap)
+	if (thread && (is_gap || has_jumped(passes, thread, sample)))
 		abandon(passes, thread);
 	cpu->nr_losses = nr_losses;
 	cpu->is_idle = passes->options.sees_idle && sample->is_switch && sample->is_to_idle;
@@ -180,13 +188,20 @@ static void sample_thread(struct ps_passes *passes, const struct ps_pass_sample 
 	uint64_t running_before = account[PS_PASS_RUNNING_NS];
 	uint64_t nr_losses = passes->nr_losses[sample->ring];
 	// It may have been on this CPU in a gap: then it is not known when what is counted here was counted.
-	if (last->nr_losses != nr_losses)
+	if (last->nr_losses != nr_losses || has_jumped(passes, thread, sample))
 		abandon(passes, thread);
 	last->nr_losses = nr_losses;
 	add_counts(passes, account, last->counts, sample);
 	if (is_of_cpu)
 		correct_enabled(thread, account, sample->counts[PS_PASS_ENABLED_NS], enabled_before,
 				running_before);
+}
+
+static void note_place(struct ps_pass_thread *thread, const struct ps_pass_sample *sample)
+{
+	thread->ring = sample->ring;
+	thread->cpu = sample->cpu;
+	thread->is_out = sample->is_switch;
 }
 
 void ps_passes_sample(struct ps_passes *passes, const struct ps_pass_sample *sample)
@@ -198,8 +213,7 @@ void ps_passes_sample(struct ps_passes *passes, const struct ps_pass_sample *sam
 	struct ps_pass_thread *thread = passes->thread;
 	if (!thread)
 		return;
-	thread->ring = sample->ring;
-	thread->is_out = sample->is_switch;
+	note_place(thread, sample);
 	if (PS_UNLIKELY(sample->invalid && thread->nr_open))
 		spread_invalid(passes, thread, sample->invalid);
 	forget_idle(passes, thread);
@@ -210,10 +224,11 @@ void ps_passes_begin(struct ps_passes *passes, size_t region, const struct ps_pa
 	if (!passes->thread && sample->tid >= 0)
 		passes->thread = ps_pass_threads_add(passes->threads, key_of(sample));
 	struct ps_pass_thread *thread = passes->thread;
-	if (!thread)
-		return; // its end will be one without a begin
-	thread->ring = sample->ring;
-	thread->is_out = sample->is_switch;
+	if (!thread) {
+		passes->sums[region].incomplete++;
+		return;
+	}
+	note_place(thread, sample);
 	struct ps_open_pass *open = ps_pass_thread_open(passes->threads, thread, region);
 	if (open->depth++)
 		return;
@@ -304,6 +319,11 @@ static void abandon_each(struct ps_pass_thread *thread, void *argument, uint32_t
 {
 	(void)unused;
 	abandon(argument, thread);
+}
+
+void ps_passes_miss(struct ps_passes *passes, size_t region)
+{
+	passes->sums[region].incomplete++;
 }
 
 void ps_passes_finish(struct ps_passes *passes)

@@ -41,7 +41,7 @@ struct ps_pass_options {
 /** An event of a thread: a begin, an end, or, where counters are of a CPU, that the thread leaves it. */
 struct ps_pass_sample {
 	uint64_t time_ns;
-	pid_t pid, tid; // -1: the thread is gone
+	pid_t pid, tid; // -1: the thread is gone, or it is not known which it is
 	uint32_t cpu, ring;
 	bool is_switch;		// the thread leaves this CPU
 	bool is_to_idle;	// so that nobody runs there

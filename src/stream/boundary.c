@@ -3,9 +3,13 @@
 
 #include "internal.h"
 
+#include <perfscope/leftover.h>
 #include <string.h>
 
 #define NO_COUNTER SIZE_MAX
+
+// PROC_PID_INIT_INO of the kernel, the same since Linux 3.8; no header of user space had it before 6.18.
+#define INITIAL_PID_NAMESPACE 0xEFFFFFFCUL
 
 struct ps_boundaries {
 	const struct ps_session *session; // borrowed
@@ -17,6 +21,7 @@ struct ps_boundaries {
 	size_t nr_cpus;
 	uint32_t next_offset; // of the next thread in the raw data of a switch; 0: not told
 	uint64_t *counts;     // of the sample at hand
+	bool knows_all;	      // each thread has a number here: 0 is an idle one
 };
 
 /** Number the counters: those that all the time count, in the user's order. */
@@ -91,6 +96,7 @@ static struct ps_error *prepare(struct ps_boundaries *boundaries)
 		return error;
 	boundaries->nr_cpus = count_cpus(session);
 	boundaries->next_offset = find_next(session);
+	boundaries->knows_all = ps_leftover_namespace() == INITIAL_PID_NAMESPACE;
 	const struct ps_places *places = &ps_opened_of(session)->places;
 	bool is_cgroup = places->nr_places && places->places[0].cgroup_fd >= 0;
 	struct ps_pass_options options = {
@@ -194,7 +200,8 @@ static bool read_sample(struct ps_boundaries *boundaries, const struct ps_record
 	    !ps_bytes_u32(bytes, layout->cpu, &ret->cpu))
 		return false;
 	ret->pid = pid;
-	ret->tid = tid;
+	// In another pid namespace all threads outside of it are 0, too: none of them is known.
+	ret->tid = tid || boundaries->knows_all ? (pid_t)tid : -1;
 	ret->ring = record->ring;
 	ret->time_ns = record->time_ns;
 	ret->is_switch = record->stream->source->boundary == boundaries->regions->switches;

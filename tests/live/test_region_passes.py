@@ -3,10 +3,12 @@
 
 import json
 import os
+import shutil
 import statistics
 import subprocess
+import unittest
 
-from livetest import BUILD, TIMEOUT_S, LiveTestCase, skip_unless_root, skip_unless_tracepoints, skip_unless_two_cpus
+from livetest import BUILD, COMMAND, TIMEOUT_S, LiveTestCase, skip_unless_root, skip_unless_tracepoints, skip_unless_two_cpus
 
 PASSES = os.path.join(BUILD, "tests", "passes")
 ONE = "one=syscalls:sys_enter_getppid..syscalls:sys_enter_getpid"
@@ -183,6 +185,16 @@ class TestMachine(RegionTestCase):
         told = self.observe_passes("migrate", 20, 5, 2000)
         if self.check(told, "one", 20, 15):
             self.assert_clock(told, "one")
+
+    @unittest.skipUnless(shutil.which("unshare"), "no unshare here")
+    def test_threads_outside_of_the_pid_namespace_are_not_taken_for_one(self):
+        load = subprocess.Popen([PASSES, "plain", "10000000", "0"], stdout=subprocess.DEVNULL)
+        self.addCleanup(lambda: (load.kill(), load.wait()))
+        arguments = self.script_arguments(TOTALS, COUNTERS, ["-r", ONE, "--duration", "0.5"], [])
+        run = self.run_command("--pid", "--fork", "--mount-proc", COMMAND, *arguments, command="unshare")
+        one = run.json[0]["totals"]["one"]
+        self.assertEqual(one["calls"], 0)
+        self.assertGreater(one["incomplete"], 0)
 
     def test_filters_tell_two_ends_of_one_event_apart(self):
         region = "one=syscalls:sys_enter_kill/sig==0/..syscalls:sys_enter_kill/sig==18/"

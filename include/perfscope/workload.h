@@ -32,6 +32,9 @@ void ps_workload_destroy(struct ps_workload *workload);
 /** The process to observe, the same before and after it becomes the program. */
 pid_t ps_workload_pid(const struct ps_workload *workload);
 
+/** The file of the program; the text stays the workload's. */
+const char *ps_workload_path(const struct ps_workload *workload);
+
 /** A descriptor that polls readable once the program has ended; it stays the workload's. */
 int ps_workload_pidfd(const struct ps_workload *workload);
 

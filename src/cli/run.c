@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <perfscope/run.h>
 
+#include "addresses.h"
 #include "report.h"
 
 #include <perfscope/child.h>
@@ -197,6 +198,8 @@ static struct ps_error *open_events(struct run *run)
 		error = open_session(run);
 	if (!error)
 		error = create_regions(run);
+	if (!error)
+		ps_addresses_check(run->sources, &run->target);
 	if (!error && run->options->user)
 		error = ps_user_become(&run->user);
 	return error;
@@ -355,6 +358,8 @@ static struct ps_error *run_script(struct run *run)
 	ps_signals_set_phase(PS_PHASE_OURS, NULL);
 	ps_report_regions(run->regions);
 	ps_report(run->session, run->merge, run->dispatch, run->lookup.symbolizer);
+	if (run->workload)
+		ps_addresses_report(run->session, ps_workload_path(run->workload));
 	run->status = ps_dispatch_status(run->dispatch);
 	return error;
 }

@@ -240,6 +240,11 @@ pid_t ps_workload_pid(const struct ps_workload *workload)
 	return workload->pid;
 }
 
+const char *ps_workload_path(const struct ps_workload *workload)
+{
+	return workload->path;
+}
+
 int ps_workload_pidfd(const struct ps_workload *workload)
 {
 	return workload->pidfd;

@@ -129,6 +129,38 @@ def __exit__():
         else:
             self.assertEqual(self.run_watched(COUNT, event + "/alias=r/u"), [2 * NR])
 
+    def build_pie(self):
+        """The same program, position-independent; its path and the address of watched_word in its file."""
+        program = os.path.join(self.folder, "pie")
+        source = os.path.join(os.path.dirname(__file__), "watched.c")
+        subprocess.run(["cc", "-O1", "-fPIE", "-pie", "-o", program, source], check=True)
+        symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+        return program, next(int(line.split()[0], 16) for line in symbols.splitlines() if line.endswith(" watched_word"))
+
+    def test_an_address_of_the_file_that_is_not_one_of_memory_is_told_at_the_end(self):
+        program, word = self.build_pie()
+        events = [f"mem:{word:#x}/8:w", "mem:0x401000/8:w", f"mem:{word + 0x555555554000:#x}/8:w"]
+        run = self.run_command(*self.script_arguments(COUNT, events, [], []), "--run", program, 10)
+        why = (f"never happened: {program} is position-independent, and in memory each of its addresses is another one than "
+               "in its file (link it with -no-pie, or observe it with -p where it runs: /proc/PID/maps tells where it begins)")
+        self.assertEqual([run.status, run.json, run.errors],
+                         [0, [[0, 0, 0]], [f"perfscope: {event} {why}" for event in events[:2]]])
+
+    def test_one_that_never_happens_in_a_program_of_fixed_addresses_is_not_told(self):
+        self.assertEqual(self.run_watched(COUNT, [f"mem:{self.word:#x}/8:w/alias=w/u", f"mem:{self.main:#x}/1:w"]), [NR, 0])
+
+    def test_an_address_that_a_process_has_not_is_told_at_the_start(self):
+        program, word = self.build_pie()
+        load = self.hold_load(command=[program, str(NR), "wait"])
+        with open(f"/proc/{load.pid}/maps", encoding="ascii") as file:
+            begin = int(file.readline().split("-")[0], 16)
+        observer = self.start_script(COUNT, [f"mem:{word:#x}/8:w", f"mem:{begin + word:#x}/8:w"], "-p", load.pid)
+        load.finish()
+        run = observer.wait()
+        self.assertEqual([run.status, run.json, run.errors], [0, [[0, NR]], [
+            f"perfscope: mem:{word:#x}/8:w: nothing is mapped at this address now in thread {load.pid}; /proc/{load.pid}/maps "
+            "shows what is, and the address in a file is to be added to where the file begins"]])
+
 
 if __name__ == "__main__":
     unittest.main()

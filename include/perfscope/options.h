@@ -28,7 +28,7 @@ enum ps_option_kind {
 	PS_OPTION_SIZE,	    // ring_bytes and is_ring_rounded
 	PS_OPTION_CLOCK,    // enum ps_clock_kind
 	PS_OPTION_ON_ERROR, // bool: true for stop
-	PS_OPTION_STACK,    // enum ps_stack_kind: its value is optional, behind "="
+	PS_OPTION_STACK,    // enum ps_stack_kind: its value is optional, behind "="; stack_bytes
 	PS_OPTION_RUN,	    // char **: all words that follow
 	PS_OPTION_LATER,    // known, refused: it must not become the script's
 };
@@ -86,6 +86,7 @@ struct ps_options {
 	bool is_ordered;
 	uint64_t freq, period;	  // -F, -c: 0, not given
 	enum ps_stack_kind stack; // -g
+	uint32_t stack_bytes;	  // --call-graph=dwarf,SIZE; 0: not given
 	bool with_user_stack, with_kernel_stack;
 	uint64_t max_stack; // 0: the kernel's
 	bool has_debuginfod;

@@ -64,6 +64,7 @@ struct ps_source_options {
 	uint64_t freq;		  // times a second
 	uint64_t period;	  // every so many occurrences
 	enum ps_stack_kind stack; // of all tracepoints and sampling counters
+	uint32_t stack_bytes; // of the stack that PS_STACK_DWARF copies, a multiple of 8; 0: 8 KiB
 	bool without_user_stack, without_kernel_stack;
 	uint16_t max_stack; // addresses, 0: the kernel's limit
 	bool is_inherited;  // the target is threads, whose events new threads get too

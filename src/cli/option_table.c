@@ -50,7 +50,7 @@ const struct ps_option ps_option_table[] = {
 	NUMBER('c', "count", "N", SAMPLING, period, 1, INT64_MAX,
 	       "sample the counters of -e every N occurrences"),
 	{ 'g', "call-graph", NULL, PS_OPTION_STACK, PS_GROUP_STACK, AT(stack), 0, 0,
-	  "call stacks of tracepoints and samples; --call-graph=fp (the default), dwarf or lbr" },
+	  "call stacks of tracepoints and samples; --call-graph=fp (the default), dwarf[,SIZE] or lbr" },
 	FLAG(0, "user-callchain", STACK, with_user_stack,
 	     "with the user's part of stacks (the default)"),
 	{ 0, "no-user-callchain", NULL, PS_OPTION_FLAG_OFF, PS_GROUP_STACK, AT(with_user_stack), 0,

@@ -111,20 +111,49 @@ static struct ps_error *store_on_error(const char *title, const char *value, boo
 	return NULL;
 }
 
-static struct ps_error *store_stack(const char *title, const char *value, enum ps_stack_kind *ret)
+// What perf_event_attr.sample_stack_user may be: a record's length has 16 bits (perf_copy_attr() in
+// kernel/events/core.c).
+#define MAX_STACK_BYTES 65528
+
+static struct ps_error *store_stack_bytes(const char *title, const char *value, uint32_t *ret)
+{
+	uint64_t number;
+	const char *end;
+	if (!read_digits(value, &number, &end) || *end || !number || number % 8 ||
+	    number > MAX_STACK_BYTES)
+		return ps_error_format(PS_ERROR_USAGE,
+				       "%s: '%s' is not a size of a stack's copy: bytes, a "
+				       "multiple of 8, at most %d, which is what a record can hold",
+				       title, value, MAX_STACK_BYTES);
+	*ret = number;
+	return NULL;
+}
+
+static struct ps_error *store_stack(const char *title, const char *value,
+				    struct ps_options *options)
 {
 	static const char *const names[] = {
 		[PS_STACK_FP] = "fp",
 		[PS_STACK_DWARF] = "dwarf",
 		[PS_STACK_LBR] = "lbr",
 	};
+	if (!value)
+		value = names[PS_STACK_FP];
+	size_t length = strcspn(value, ",");
 	for (size_t i = PS_STACK_FP; i < PS_ARRAY_SIZE(names); i++) {
-		if (!strcmp(value ? value : names[PS_STACK_FP], names[i])) {
-			*ret = i;
+		if (strlen(names[i]) != length || strncmp(value, names[i], length))
+			continue;
+		options->stack = i;
+		options->stack_bytes = 0;
+		if (!value[length])
 			return NULL;
-		}
+		if (i == PS_STACK_DWARF)
+			return store_stack_bytes(title, value + length + 1, &options->stack_bytes);
+		return ps_error_format(PS_ERROR_USAGE, "%s: %s takes no size, dwarf does", title,
+				       names[i]);
 	}
-	return ps_error_format(PS_ERROR_USAGE, "%s: '%s' is none of fp, dwarf, lbr", title, value);
+	return ps_error_format(PS_ERROR_USAGE, "%s: '%s' is none of fp, dwarf, dwarf,SIZE, lbr",
+			       title, value);
 }
 
 static struct ps_error *store_text(const char *title, const char *value, const char **ret)
@@ -168,7 +197,7 @@ struct ps_error *ps_option_store(const struct ps_option *option, const char *val
 	case PS_OPTION_ON_ERROR:
 		return store_on_error(title, value, target);
 	case PS_OPTION_STACK:
-		return store_stack(title, value, target);
+		return store_stack(title, value, options);
 	case PS_OPTION_RUN:
 	case PS_OPTION_LATER:
 		break; // the parser keeps them

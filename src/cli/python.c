@@ -54,6 +54,7 @@ static struct ps_error *resolve_events(const struct ps_options *options, struct 
 		.freq = options->freq,
 		.period = options->period,
 		.stack = options->stack,
+		.stack_bytes = options->stack_bytes,
 		.without_user_stack = !options->with_user_stack,
 		.without_kernel_stack = !options->with_kernel_stack,
 		.max_stack = options->max_stack,

@@ -253,7 +253,10 @@ static void set_stack(const struct resolver *resolver, struct ps_source *source)
 	attr->exclude_callchain_user = 1;
 	attr->sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
 	attr->sample_regs_user = REGISTERS;
-	attr->sample_stack_user = STACK_USER_BYTES;
+	uint32_t bytes = options->stack_bytes ? options->stack_bytes : STACK_USER_BYTES;
+	// stack-user promised its own.
+	if (bytes > attr->sample_stack_user)
+		attr->sample_stack_user = bytes;
 }
 
 /** Where @source begins or ends regions: when, whose and the counters are read of it, and of a switch who is next. */

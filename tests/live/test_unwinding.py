@@ -87,6 +87,12 @@ class TestUnwinding(LiveTestCase):
         self.assertLess(short, 20)
         self.assertTrue(50 < long < 600, long)
         self.assertIn("1 of 2 stacks lack their outermost frames: their callers lie above", run.stderr)
+        run = self.run_command("python", "--call-graph=dwarf,65528", "-e", GETPPID, self.write("script.py", LENGTHS), "--run",
+                               "./deep", cwd=self.folder)
+        self.assertEqual([run.json, run.stderr], [[[short, short + 601]], ""])
+        run = self.run_command("python", "--call-graph=dwarf,1024", "-e", GETPPID, self.write("script.py", LENGTHS), "--run",
+                               "./deep", cwd=self.folder)
+        self.assertLess(run.json[0][1], long / 4)
 
     def test_a_program_that_runs_on_does_not_hold_up_the_end(self):
         start = time.monotonic()

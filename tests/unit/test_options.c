@@ -123,11 +123,35 @@ TEST(options, unknown_one_before_the_script_names_the_nearest)
 
 TEST(options, later_ones_are_refused_everywhere)
 {
-	ASSERT_USAGE("-g/--call-graph: 'x' is none of fp, dwarf, lbr", "--call-graph=x", "x.py");
+	ASSERT_USAGE("-g/--call-graph: 'x' is none of fp, dwarf, dwarf,SIZE, lbr", "--call-graph=x",
+		     "x.py");
 	ASSERT_USAGE("--save: not in this version", "x.py", "--save", "f");
 	struct ps_options options = parse(ARGV("--", "x.py", "-F", "99"));
 	ASSERT_EQ(options.nr_script, 3);
 	ps_options_deinit(&options);
+}
+
+TEST(options, stacks_are_copied_in_the_size_asked_for)
+{
+	struct ps_options options = parse(ARGV("--call-graph=dwarf,65528", "x.py"));
+	ASSERT_EQ(options.stack, PS_STACK_DWARF);
+	ASSERT_EQ(options.stack_bytes, 65528);
+	ps_options_deinit(&options);
+	options = parse(ARGV("--call-graph=dwarf,1024", "--call-graph=dwarf", "x.py"));
+	ASSERT_EQ(options.stack, PS_STACK_DWARF);
+	ASSERT_EQ(options.stack_bytes, 0);
+	ps_options_deinit(&options);
+	const char *sizes[] = { "0", "12", "65536", "8k", "", "-8" };
+	for (size_t i = 0; i < PS_ARRAY_SIZE(sizes); i++) {
+		char option[64], message[256];
+		snprintf(option, sizeof(option), "--call-graph=dwarf,%s", sizes[i]);
+		snprintf(message, sizeof(message),
+			 "-g/--call-graph: '%s' is not a size of a stack's copy: bytes, a multiple "
+			 "of 8, at most 65528, which is what a record can hold",
+			 sizes[i]);
+		ASSERT_USAGE(message, option, "x.py");
+	}
+	ASSERT_USAGE("-g/--call-graph: fp takes no size, dwarf does", "--call-graph=fp,8", "x.py");
 }
 
 TEST(options, missing_and_needless_values_are_told)

@@ -336,6 +336,21 @@ TEST(source, stacks_are_of_events_that_make_samples)
 		       "a counter that only counts has no samples");
 }
 
+TEST(source, stacks_are_copied_in_the_size_asked_for)
+{
+	struct ps_source_options options = { .stack = PS_STACK_DWARF };
+	struct fixture all;
+	ASSERT_OK(resolve("cpu-clock/freq=9/", &all.specs, &options, &all.list));
+	ASSERT_EQ(all.list.sources[0]->attr.sample_stack_user, 8192);
+	release(&all);
+	options.stack_bytes = 1024;
+	ASSERT_OK(resolve("cpu-clock/freq=9/,cpu-clock/freq=9,stack-user/", &all.specs, &options,
+			  &all.list));
+	ASSERT_EQ(all.list.sources[0]->attr.sample_stack_user, 1024);
+	ASSERT_EQ(all.list.sources[1]->attr.sample_stack_user, 8192);
+	release(&all);
+}
+
 TEST(source, call_stacks_of_the_pmu_are_its_last_calls)
 {
 	const uint64_t calls = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK;

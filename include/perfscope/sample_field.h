@@ -44,10 +44,11 @@ extern const size_t ps_nr_sample_fields;
 /**
  * Whether samples of this type show @field by name.
  *
- * With raw data, a tracepoint's or a probe's, only parts beyond PS_SAMPLE_BASE do: what is in every event has its
- * underscore name, and the event's own fields are not to be hidden.
+ * Where the raw data are fields of the event's own, a tracepoint's or a probe's, only parts beyond PS_SAMPLE_BASE do: what
+ * is in every event has its underscore name, and the event's own fields are not to be hidden.
  */
-bool ps_sample_has_field(uint64_t sample_type, const struct ps_sample_field *field);
+bool ps_sample_has_field(uint64_t sample_type, bool has_own_fields,
+			 const struct ps_sample_field *field);
 
 /** The part of @field in the record, from its start to the end of the record. False: not there, or cut. */
 bool ps_sample_find_field(const struct ps_sample_layout *layout,

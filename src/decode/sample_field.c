@@ -17,8 +17,8 @@ const struct ps_sample_field ps_sample_fields[] = {
 	  NULL },
 	{ "id", PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_ID, PS_SAMPLE_U64, "int",
 	  "the kernel's id of the event on this CPU or thread", FIXED(id), 0, NULL },
-	{ "identifier", PERF_SAMPLE_IDENTIFIER, PS_SAMPLE_U64, "int", "the same as id", FIXED(id),
-	  0, NULL },
+	{ "identifier", PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_ID, PS_SAMPLE_U64, "int",
+	  "the same as id", FIXED(id), 0, NULL },
 	{ "stream_id", PERF_SAMPLE_STREAM_ID, PS_SAMPLE_U64, "int",
 	  "the id of the event itself where it was inherited", FIXED(stream_id), 0, NULL },
 	{ "cpu", PERF_SAMPLE_CPU, PS_SAMPLE_U32, "int", "CPU", FIXED(cpu), 0, NULL },
@@ -29,8 +29,8 @@ const struct ps_sample_field ps_sample_fields[] = {
 	{ "callchain", PERF_SAMPLE_CALLCHAIN, PS_SAMPLE_ADDRESSES, "tuple[int, ...]",
 	  "addresses of the call stack with the kernel's context marks, innermost first",
 	  PART(callchain), 0, NULL },
-	{ "raw", PERF_SAMPLE_RAW, PS_SAMPLE_RAW_BYTES, "bytes", "what the PMU adds", PART(raw), 0,
-	  NULL },
+	{ "raw", PERF_SAMPLE_RAW, PS_SAMPLE_RAW_BYTES, "bytes",
+	  "what the PMU or a BPF program adds", PART(raw), 0, NULL },
 	{ "branch_stack", PERF_SAMPLE_BRANCH_STACK, PS_SAMPLE_BRANCHES, "list[dict]",
 	  "the last branches, newest first", PART(branch_stack), 0, NULL },
 	{ "regs_user", PERF_SAMPLE_REGS_USER, PS_SAMPLE_REGISTERS, "dict[str, int]",
@@ -61,9 +61,10 @@ const struct ps_sample_field ps_sample_fields[] = {
 };
 const size_t ps_nr_sample_fields = PS_ARRAY_SIZE(ps_sample_fields);
 
-bool ps_sample_has_field(uint64_t sample_type, const struct ps_sample_field *field)
+bool ps_sample_has_field(uint64_t sample_type, bool has_own_fields,
+			 const struct ps_sample_field *field)
 {
-	if (!(sample_type & PERF_SAMPLE_RAW))
+	if (!has_own_fields)
 		return field->bits & sample_type;
 	return field->bits & sample_type & ~(uint64_t)(PS_SAMPLE_BASE | PERF_SAMPLE_RAW);
 }

@@ -39,14 +39,21 @@ void source_tell_without_pmu(const struct ps_spec *spec, const struct ps_source 
 		       "%s: only a hardware PMU places samples precisely; p changes nothing here "
 		       "(leave it out)",
 		       source->label);
-	bool has_weight = spec->sample_type & WEIGHTS;
-	bool has_source = spec->sample_type & PERF_SAMPLE_DATA_SRC;
-	if (has_weight || has_source)
-		ps_log(PS_LOG_WARNING,
-		       "%s: only a hardware PMU tells %s%s%s; without one %s (leave it out)",
-		       source->label, has_weight ? "weight" : "",
-		       has_weight && has_source ? " and " : "", has_source ? "data-src" : "",
-		       has_weight ? "0 is all it says" : "N/A is all it says");
+	static const struct {
+		uint64_t bits;
+		const char *name, *said;
+	} parts[] = {
+		{ WEIGHTS, "weight", "0" },
+		{ PERF_SAMPLE_TRANSACTION, "transaction", "0" },
+		{ PERF_SAMPLE_DATA_SRC, "data-src", "N/A" },
+	};
+	for (size_t i = 0; i < PS_ARRAY_SIZE(parts); i++) {
+		if (spec->sample_type & parts[i].bits)
+			ps_log(PS_LOG_WARNING,
+			       "%s: only a hardware PMU tells %s; without one %s is all it says "
+			       "(leave it out)",
+			       source->label, parts[i].name, parts[i].said);
+	}
 }
 
 bool ps_attr_shares_samples(const struct perf_event_attr *attr)

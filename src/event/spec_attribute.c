@@ -97,6 +97,7 @@ enum attribute_kind {
 	ATTRIBUTE_FREQ,
 	ATTRIBUTE_PERIOD,
 	ATTRIBUTE_SAMPLE,
+	ATTRIBUTE_AUX,
 };
 
 static const struct attribute {
@@ -113,17 +114,24 @@ static const struct attribute {
 	{ "freq", ATTRIBUTE_FREQ, "HZ", 0 },
 	{ "period", ATTRIBUTE_PERIOD, "N", 0 },
 	{ "ip", ATTRIBUTE_SAMPLE, NULL, PERF_SAMPLE_IP },
+	{ "id", ATTRIBUTE_SAMPLE, NULL, PERF_SAMPLE_ID },
+	// PERF_SAMPLE_IDENTIFIER is in every record, for ourselves.
+	{ "identifier", ATTRIBUTE_SAMPLE, NULL, PERF_SAMPLE_ID },
+	{ "stream-id", ATTRIBUTE_SAMPLE, NULL, PERF_SAMPLE_STREAM_ID },
 	{ "addr", ATTRIBUTE_SAMPLE, NULL, PERF_SAMPLE_ADDR },
 	{ "read", ATTRIBUTE_SAMPLE, NULL, PERF_SAMPLE_READ },
 	{ "regs", ATTRIBUTE_SAMPLE, NULL, PERF_SAMPLE_REGS_USER | PERF_SAMPLE_REGS_INTR },
 	{ "stack-user", ATTRIBUTE_SAMPLE, NULL, PERF_SAMPLE_STACK_USER },
 	{ "weight", ATTRIBUTE_SAMPLE, NULL, PERF_SAMPLE_WEIGHT },
 	{ "data-src", ATTRIBUTE_SAMPLE, NULL, PERF_SAMPLE_DATA_SRC },
+	{ "transaction", ATTRIBUTE_SAMPLE, NULL, PERF_SAMPLE_TRANSACTION },
 	{ "phys-addr", ATTRIBUTE_SAMPLE, NULL, PERF_SAMPLE_PHYS_ADDR },
 	{ "cgroup", ATTRIBUTE_SAMPLE, NULL, PERF_SAMPLE_CGROUP },
 	{ "page-size", ATTRIBUTE_SAMPLE, NULL,
 	  PERF_SAMPLE_DATA_PAGE_SIZE | PERF_SAMPLE_CODE_PAGE_SIZE },
 	{ "branch", ATTRIBUTE_SAMPLE, NULL, PERF_SAMPLE_BRANCH_STACK },
+	{ "raw", ATTRIBUTE_SAMPLE, NULL, PERF_SAMPLE_RAW },
+	{ "aux", ATTRIBUTE_AUX, NULL, 0 },
 };
 
 // profile/-F 997 -g/ takes the options of the command.
@@ -232,6 +240,18 @@ static struct ps_error *set_max_stack(const struct ps_reader *reader, const stru
 	return NULL;
 }
 
+static struct ps_error *add_part(const struct ps_reader *reader, const struct item *item,
+				 uint64_t part, struct ps_spec *spec)
+{
+	bool has_fields = spec->kind == PS_SPEC_TRACEPOINT || spec->kind == PS_SPEC_PROBE;
+	if (part == PERF_SAMPLE_RAW && has_fields)
+		return ps_reader_error(reader, item->column,
+				       "the raw data of a tracepoint or probe are its fields; all "
+				       "bytes of them are in event._raw without asking");
+	spec->sample_type |= part;
+	return NULL;
+}
+
 static struct ps_error *set_attribute(const struct ps_reader *reader, const struct item *item,
 				      const struct attribute *attribute, struct ps_spec *spec)
 {
@@ -264,8 +284,12 @@ static struct ps_error *set_attribute(const struct ps_reader *reader, const stru
 					       "freq and period exclude each other");
 		return set_number(reader, item, INT64_MAX, &spec->period);
 	case ATTRIBUTE_SAMPLE:
-		spec->sample_type |= attribute->sample_type;
-		return NULL;
+		return add_part(reader, item, attribute->sample_type, spec);
+	case ATTRIBUTE_AUX:
+		return ps_reader_error(reader, item->column,
+				       "aux needs a trace of the processor (intel_pt, arm_spe) "
+				       "that leads the event's group and fills an AUX area, and "
+				       "perfscope records no such traces");
 	}
 	return NULL;
 }

@@ -178,7 +178,7 @@ static int choose_samples(EventType *self, const struct ps_source *source)
 		return -1;
 	}
 	for (size_t i = 0; i < ps_nr_sample_fields; i++) {
-		if (ps_sample_has_field(sample_type, &ps_sample_fields[i]))
+		if (ps_sample_has_field(sample_type, self->schema->nr_fields, &ps_sample_fields[i]))
 			self->samples[self->nr_samples++] = &ps_sample_fields[i];
 	}
 	return 0;

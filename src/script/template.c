@@ -145,6 +145,12 @@ static void write_stub_field(const struct ps_field *field, FILE *file)
 	fprintf(file, "\"]: %s\n", type);
 }
 
+/** Whether samples of @source show @field by name. */
+static bool has_part(const struct ps_source *source, const struct ps_sample_field *field)
+{
+	return ps_sample_has_field(source->attr.sample_type, source->schema->nr_fields, field);
+}
+
 static void write_stub(const struct ps_source *source, const char *handler, FILE *file)
 {
 	fprintf(file, "\n    class %s_event(perfscope.PerfEvent):\n", handler);
@@ -155,7 +161,7 @@ static void write_stub(const struct ps_source *source, const char *handler, FILE
 		write_stub_field(&source->schema->fields[i], file);
 	for (size_t i = 0; i < ps_nr_sample_fields; i++) {
 		const struct ps_sample_field *field = &ps_sample_fields[i];
-		if (ps_sample_has_field(source->attr.sample_type, field))
+		if (has_part(source, field))
 			fprintf(file, "        %s: %s\n", field->name, field->annotation);
 	}
 }
@@ -169,7 +175,7 @@ static int longest_name(const struct ps_source *source)
 	}
 	for (size_t i = 0; i < ps_nr_sample_fields; i++) {
 		size_t length = strlen(ps_sample_fields[i].name);
-		if (ps_sample_has_field(source->attr.sample_type, &ps_sample_fields[i]))
+		if (has_part(source, &ps_sample_fields[i]))
 			longest = length > longest ? length : longest;
 	}
 	return longest;
@@ -179,7 +185,7 @@ static void write_sample_fields(const struct ps_source *source, int width, FILE 
 {
 	for (size_t i = 0; i < ps_nr_sample_fields; i++) {
 		const struct ps_sample_field *field = &ps_sample_fields[i];
-		if (ps_sample_has_field(source->attr.sample_type, field))
+		if (has_part(source, field))
 			fprintf(file, "    %-*s  %-15s  %s\n", width, field->name,
 				field->annotation, field->doc);
 	}

@@ -175,16 +175,16 @@ class TestWhatTheMachineLacks(ErrorTestCase):
         self.assertEqual(self.observe("-e", "{page-faults/period=1/,context-switches}:p")[2], [])
 
     def test_parts_that_only_a_pmu_tells(self):
-        rows = {"weight": "weight; without one 0", "data-src": "data-src; without one N/A",
-                "weight,data-src": "weight and data-src; without one 0"}
+        rows = {"weight": ["weight; without one 0"], "data-src": ["data-src; without one N/A"],
+                "data-src,transaction": ["transaction; without one 0", "data-src; without one N/A"]}
         for attributes, said in rows.items():
             status, _, errors = self.observe("-e", f"page-faults/period=1,{attributes}/")
-            self.assertEqual([status, errors], [0, [f"perfscope: page-faults: only a hardware PMU tells {said} is all it says "
-                                                    "(leave it out)"]])
+            self.assertEqual([status, errors], [0, [f"perfscope: page-faults: only a hardware PMU tells {one} is all it says "
+                                                    "(leave it out)" for one in said]])
         self.assertEqual(len(self.observe("-e", "syscalls:sys_enter_getp*id//weight/")[2]), 1)
 
     def test_parts_that_need_none_say_nothing(self):
-        status, _, errors = self.observe("-e", "page-faults/period=1,addr,phys-addr,page-size,cgroup,regs,stack-user/")
+        status, _, errors = self.observe("-e", "page-faults/period=1,addr,phys-addr,page-size,cgroup,regs,stack-user,id,stream-id,raw/")
         self.assertEqual([status, errors], [0, []])
 
     def test_kprobes(self):

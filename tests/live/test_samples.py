@@ -68,6 +68,26 @@ def __exit__():
         [[nr, clock_ns]] = run.json
         self.assertAlmostEqual(nr, clock_ns / 1e6, delta=clock_ns / 1e6 * 0.3)
 
+    def test_every_part_that_has_no_place_of_its_own_can_be_asked_for(self):
+        source = KEEP + """
+def __exit__():
+    show([{(event.raw.hex(), event.transaction, event.id == event.identifier == event.stream_id) for event in kept} ==
+          {("00000000", 0, True)}, len(kept), kept[0]._raw.hex(), "raw" in kept[0], kept[0].ip > 0, kept[0]._pid == kept[0].pid])
+"""
+        run = self.run_script(source, "page-faults/period=1,raw,transaction,id,stream-id/", "-q", load=["touch", 100])
+        is_zero, nr, *rest = run.json[0]
+        self.assertEqual([is_zero, nr >= 100, rest], [True, True, ["00000000", True, True, True]])
+
+    def test_ids_of_a_tracepoint_and_of_what_inherited_it(self):
+        source = KEEP + """
+def __exit__():
+    show([len({event.id for event in kept}), len({event.stream_id for event in kept}), len({event._tid for event in kept}),
+          {event.identifier == event.id for event in kept} == {True}, len(kept)])
+"""
+        for attribute in "id,stream-id", "identifier,stream-id":
+            run = self.run_script(source, f"{GETPPID}//{attribute}/", load=["--cpu", "0", "threads", 4, 5])
+            self.assertEqual([run.json[0], run.stderr], [[1, 4, 4, True, 20], ""])
+
     def test_group_is_read_with_each_sample(self):
         source = KEEP + """
 def __exit__():

@@ -314,6 +314,14 @@ TEST(spec, what_is_wrong_is_shown_at_its_column)
 	assert_refused("sched:a/c==\"x/", 11, "this quote is not closed");
 	assert_refused("sched:a//stak/", 9, "unknown attribute stak; did you mean stack?");
 	assert_refused("cycles/foo=1/", 7, "unknown attribute foo");
+	assert_refused("cycles/period=1,aux/", 16,
+		       "aux needs a trace of the processor (intel_pt, arm_spe) that leads the "
+		       "event's group and fills an AUX area, and perfscope records no such traces");
+	const char *own =
+		"the raw data of a tracepoint or probe are its fields; all bytes of them are in "
+		"event._raw without asking";
+	assert_refused("sched:a//raw/", 9, own);
+	assert_refused("uprobe:f@\"./p\"//raw/", 16, own);
 	assert_refused("sched:a//alias/", 9, "alias needs a value: alias=NAME");
 	assert_refused("sched:a//alias=1/", 15,
 		       "an alias is a letter, then letters, digits and _ - . :");

@@ -2,10 +2,10 @@
 #include "probe_dwarf.h"
 #include "probe_find.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <inttypes.h>
+#include <perfscope/demangle.h>
 #include <perfscope/log.h>
 #include <string.h>
 
@@ -43,21 +43,10 @@ bool ps_probe_is_glob(const char *pattern)
 	return strpbrk(pattern, "*?");
 }
 
-typedef char *(*demangle_function)(const char *name, char *buffer, size_t *size, int *status);
-
-char *ps_probe_demangle(const char *name)
+/** Whether @text begins as mangled names do. */
+static bool is_mangled(const char *text)
 {
-	// Loaded when first needed: most programs have no C++.
-	static demangle_function function;
-	static bool is_tried;
-	if (strncmp(name, "_Z", 2))
-		return NULL;
-	if (!is_tried) {
-		void *library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
-		*(void **)&function = library ? dlsym(library, "__cxa_demangle") : NULL;
-		is_tried = true;
-	}
-	return function ? function(name, NULL, NULL, NULL) : NULL;
+	return !strncmp(text, "_Z", 2) || !strncmp(text, "_R", 2);
 }
 
 static bool matches_one(const char *pattern, const char *name)
@@ -71,16 +60,16 @@ bool ps_probe_matches(const char *pattern, const char *name)
 {
 	if (matches_one(pattern, name))
 		return true;
-	_cleanup_free_ char *cxx = strncmp(pattern, "_Z", 2) ? ps_probe_demangle(name) : NULL;
-	if (!cxx)
+	_cleanup_free_ char *written = is_mangled(pattern) ? NULL : ps_demangle(name);
+	if (!written)
 		return false;
-	if (matches_one(pattern, cxx))
+	if (matches_one(pattern, written))
 		return true;
-	char *parameters = strchr(cxx, '(');
-	if (!parameters || parameters == cxx)
-		return false;
-	*parameters = '\0';
-	return matches_one(pattern, cxx);
+	_cleanup_free_ char *path = ps_demangled_path(written);
+	char *parameters = strchr(written, '(');
+	if (parameters)
+		*parameters = '\0';
+	return matches_one(pattern, written) || (path && matches_one(pattern, path));
 }
 
 /** A search for functions. */
@@ -215,9 +204,13 @@ static int compare_places(const void *left, const void *right)
 	return order ? order : (a->offset > b->offset) - (a->offset < b->offset);
 }
 
-static bool offer_name(const struct ps_elf_function *function, void *nearest)
+static bool offer_name(const struct ps_elf_function *function, void *argument)
 {
-	ps_nearest_add(nearest, function->name);
+	struct ps_nearest *nearest = argument;
+	_cleanup_free_ char *written =
+		is_mangled(nearest->wanted) ? NULL : ps_demangle(function->name);
+	_cleanup_free_ char *path = written ? ps_demangled_path(written) : NULL;
+	ps_nearest_add(nearest, path ? path : function->name);
 	return true;
 }
 

@@ -20,10 +20,10 @@ struct ps_error *ps_probe_places_add(struct ps_probe_places *places,
 /** Whether @pattern has * or ?. */
 bool ps_probe_is_glob(const char *pattern);
 
-/** What C++ calls @name, which the caller frees; NULL: it is no name of C++, or its library is not here. */
-char *ps_probe_demangle(const char *name);
-
-/** Whether @name, or what it is called in C++, is @pattern: exact, without its parameters too, or by glob. */
+/**
+ * Whether @name, or what it is in C++ or Rust, is @pattern: exact or by glob; also without its parameters, and without
+ * type of return and arguments of templates.
+ */
 bool ps_probe_matches(const char *pattern, const char *name);
 
 struct ps_dwarf;

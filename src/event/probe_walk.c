@@ -5,6 +5,7 @@
 #include "probe_dwarf.h"
 #include "probe_find.h"
 
+#include <perfscope/demangle.h>
 #include <string.h>
 
 /** A name of a walk, and where it is. */
@@ -100,7 +101,7 @@ static struct ps_error *visit_names(const struct names *names, const struct ps_d
 		const struct found *found = &names->names[i];
 		if (i && !strcmp(found->name, found[-1].name))
 			continue;
-		_cleanup_free_ char *cxx = ps_probe_demangle(found->name);
+		_cleanup_free_ char *cxx = ps_demangle(found->name);
 		_cleanup_free_ char *details = dwarf ? make_details(dwarf, found) : NULL;
 		error = visit(&(struct ps_probe_name){ found->name, cxx, details }, argument);
 	}

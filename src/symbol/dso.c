@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include "dso.h"
-#include "demangle.h"
 #include "elf_open.h"
 #include "elf_symbols.h"
 
@@ -244,7 +243,7 @@ size_t dso_symbolize(struct dso *dso, struct strings *strings, uint64_t address,
 	}
 	// The symbol table knows more of the outermost than DWARF: name.cold, name.part.0.
 	if (symbol && !frames[nr - 1].is_inlined)
-		frames[nr - 1].symbol = demangle_keep(strings, symtab_name(&dso->symbols, symbol));
+		frames[nr - 1].symbol = strings_keep_demangled(strings, symtab_name(&dso->symbols, symbol));
 	for (size_t i = 0; symbol && i < nr; i++)
 		frames[i].offset = address - symbol->start;
 	return nr;

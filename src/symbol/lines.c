@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include "lines.h"
-#include "demangle.h"
 #include "scopes.h"
 #include "symtab.h"
 
@@ -98,7 +97,7 @@ static const char *name_of(Dwarf_Die *die, struct strings *strings)
 		name = dwarf_formstring(&attribute);
 	if (!name)
 		name = dwarf_diename(die);
-	return name ? demangle_keep(strings, name) : NULL;
+	return name ? strings_keep_demangled(strings, name) : NULL;
 }
 
 /** Frames of the functions around @address, from the innermost out. */

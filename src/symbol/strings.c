@@ -2,6 +2,7 @@
 #include "strings.h"
 
 #include <perfscope/cleanup.h>
+#include <perfscope/demangle.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -87,4 +88,10 @@ void strings_deinit(struct strings *strings)
 		free(strings->entries[i].text);
 	free(strings->entries);
 	*strings = (struct strings){};
+}
+
+const char *strings_keep_demangled(struct strings *strings, const char *name)
+{
+	_cleanup_free_ char *text = ps_demangle(name);
+	return strings_keep(strings, text ? text : name);
 }

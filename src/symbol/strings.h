@@ -17,6 +17,8 @@ struct strings {
 
 /** The kept text that equals @text; NULL: no memory. */
 const char *strings_keep(struct strings *strings, const char *text);
+/** @name as it was written in C++ or Rust; itself where it is not mangled. */
+const char *strings_keep_demangled(struct strings *strings, const char *name);
 const char *strings_keep_format(struct strings *strings, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void strings_deinit(struct strings *strings);

@@ -55,6 +55,34 @@ int main(int argc, char **argv)
 }
 """
 
+TEMPLATE = """
+#include <cstdlib>
+namespace ns { template <class T> struct box {
+	__attribute__((noipa)) T get(T n) { return n; }
+}; }
+int main(int argc, char **argv)
+{
+	for (int i = 0; i < atoi(argv[1]); i++)
+		ns::box<int>().get(i), ns::box<long>().get(i);
+}
+"""
+
+RUST = """
+mod shop {
+    #[inline(never)]
+    pub fn spin(n: u64) -> u64 { std::hint::black_box(n) }
+    pub struct Cart<T>(pub T);
+    impl<T: Copy + Into<u64>> Cart<T> {
+        #[inline(never)]
+        pub fn sum(&self, n: u64) -> u64 { spin(n) + std::hint::black_box(self.0.into()) }
+    }
+}
+fn main() {
+    let nr: u64 = std::env::args().nth(1).unwrap().parse().unwrap();
+    std::process::exit(((0..nr).map(|n| shop::Cart(5u32).sum(n)).sum::<u64>() == 42) as i32);
+}
+"""
+
 
 class PlacesTestCase(ProbeTestCase):
     def build(self, text, *options, name="program", compiler="gcc"):
@@ -134,6 +162,25 @@ class TestCxx(PlacesTestCase):
         self.assertEqual(fields, [{"scale": i, "sides": 3} for i in range(2)])
         fields = self.fields(f'uprobe:"ns::shape::area(long, int&)"@{program} scale twice', program, 2)
         self.assertEqual(fields, [{"scale": 100 + i, "twice": 5} for i in range(2)])
+
+    def test_a_template_and_a_name_that_is_not_there(self):
+        program = self.build(TEMPLATE, "-O1", compiler="g++")
+        result = self.run_probed(f"uprobe:ns::box::get@{program}", program=program, nr=3)
+        self.assertEqual(sorted(result["values"].values()), [3, 3])
+        self.assertEqual(self.fields(f'uprobe:"ns::box<int>::get"@{program} n', program, 2), [{"n": 0}, {"n": 1}])
+        for name, nearest in ("ns::bux::get", "ns::box::get"), ("main2", "main"):
+            self.assert_refused(f"uprobe:{name}@{program}", 1, f"perfscope: uprobe:{name}@{program}: "
+                                f"{program} has no function {name}; did you mean {nearest}?")
+
+
+@unittest.skipUnless(shutil.which("rustc"), "no Rust compiler here")
+class TestRust(PlacesTestCase):
+    def test_a_name_as_it_was_written(self):
+        program = os.path.join(self.folder, "rust")
+        subprocess.run(["rustc", "-g", "-O", "--crate-name", "rs", "-o", program, self.write("rs.rs", RUST)], check=True)
+        for name in "rs::shop::spin", '"rs::shop::Cart<T>::sum"', "rs::shop::Cart::sum":
+            result = self.run_probed(f"uprobe:{name}@{program} n", program=program, nr=3)
+            self.assertEqual([fields for _, fields in result["seen"]], [{"n": i} for i in range(3)])
 
 
 class TestFiles(PlacesTestCase):

@@ -122,12 +122,30 @@ TEST(probe, a_name_of_cxx_matches_mangled_and_demangled)
 	ASSERT_TRUE(ps_probe_matches("f*", "f1"));
 	ASSERT_FALSE(ps_probe_matches("f", "f1"));
 	ASSERT_FALSE(ps_probe_matches("f?", "f"));
-	if (!ps_probe_matches("ns::f(int)", "_ZN2ns1fEi"))
-		SKIP("libstdc++ is not here");
+	ASSERT_TRUE(ps_probe_matches("ns::f(int)", "_ZN2ns1fEi"));
 	ASSERT_TRUE(ps_probe_matches("ns::f", "_ZN2ns1fEi"));
 	ASSERT_TRUE(ps_probe_matches("ns::*", "_ZN2ns1fEi"));
 	ASSERT_FALSE(ps_probe_matches("ns::f(long)", "_ZN2ns1fEi"));
 	ASSERT_FALSE(ps_probe_matches("ns", "_ZN2ns1fEi"));
+}
+
+TEST(probe, a_template_matches_without_its_arguments)
+{
+	// int ns::box<long>::f<int>(int)
+	const char *name = "_ZN2ns3boxIlE1fIiEEiT_";
+	ASSERT_TRUE(ps_probe_matches("int ns::box<long>::f<int>(int)", name));
+	ASSERT_TRUE(ps_probe_matches("ns::box::f", name));
+	ASSERT_FALSE(ps_probe_matches("ns::box", name));
+	ASSERT_FALSE(ps_probe_matches("f", name));
+}
+
+TEST(probe, a_name_of_rust_matches_without_its_hash)
+{
+	const char *name = "_ZN2rs4shop13Cart$LT$T$GT$3sum17h58be473c2b44d1a2E";
+	ASSERT_TRUE(ps_probe_matches("rs::shop::Cart<T>::sum", name));
+	ASSERT_TRUE(ps_probe_matches("rs::shop::Cart::sum", name));
+	ASSERT_TRUE(ps_probe_matches("rs::shop::spin", "_RNvNtCs1234_2rs4shop4spin"));
+	ASSERT_FALSE(ps_probe_matches("rs::shop::sum", name));
 }
 
 /** Where they are is known here. */

@@ -83,10 +83,10 @@ struct ps_probe_name {
 typedef struct ps_error *(*ps_probe_visit)(const struct ps_probe_name *name, void *argument);
 
 /**
- * Visit what `uprobe:` (@is_usdt: `usdt:`) can name in @file, matching @pattern (* and ?), once each.
+ * Visit what @system, "uprobe", "uretprobe" or "usdt", can name in @file, matching @pattern (* and ?), once each.
  * @has_details: with the arguments, which takes time.
  */
-struct ps_error *ps_probe_walk(const char *file, bool is_usdt, const char *pattern,
+struct ps_error *ps_probe_walk(const char *file, const char *system, const char *pattern,
 			       bool has_details, ps_probe_visit visit, void *argument);
 
 /** The same for `kprobe:`; PS_ERROR_UNSUPPORTED where this kernel has none. */

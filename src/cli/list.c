@@ -313,12 +313,11 @@ static struct ps_error *list_file(struct list *list, struct pattern *pattern, ch
 {
 	char *file = take_file(text), *name = strchr(text, ':');
 	*name++ = '\0';
-	bool is_usdt = !strcmp(text, "usdt");
-	const char *kind = is_usdt ? "usdt" : file ? "uprobe" : "kprobe";
+	const char *kind = !strcmp(text, "usdt") ? "usdt" : file ? "uprobe" : "kprobe";
 	struct ps_error *error = begin_section(list, find_kind(kind));
 	struct file_walk walk = { list, pattern, text, file };
 	if (!error && file)
-		error = ps_probe_walk(file, is_usdt, name, list->is_verbose, visit_probe, &walk);
+		error = ps_probe_walk(file, text, name, list->is_verbose, visit_probe, &walk);
 	else if (!error)
 		error = ps_probe_walk_kernel(name, visit_probe, &walk);
 	end_section(list);

@@ -56,11 +56,21 @@ static bool is_argument_number(const struct word *word)
 	       strspn(word->body + 4, "0123456789") == word->body_length - 4;
 }
 
+static const char returned[] = "$retval";
+
+/** Whether @body is what is returned, or a path from there. */
+static bool is_returned(const char *body)
+{
+	size_t length = strlen(returned);
+	return !strncmp(body, returned, length) && !identifier_length(body + length);
+}
+
 bool ps_arguments_need_translation(const char *args)
 {
 	while (*(args += strspn(args, " \t\n"))) {
 		struct word word = read_word(args);
-		if (is_name_start(*word.body) || is_argument_number(&word))
+		if (is_name_start(*word.body) || is_argument_number(&word) ||
+		    is_returned(word.body))
 			return true;
 		args += word.length;
 	}
@@ -109,6 +119,9 @@ static char *available(const struct ps_scope *scope)
 
 static bool list_name(Dwarf_Die *variable, void *argument)
 {
+	// The compiler's own, as __PRETTY_FUNCTION__; a parameter that it made is this.
+	if (dwarf_tag(variable) == DW_TAG_variable && dwarf_hasattr(variable, DW_AT_artificial))
+		return true;
 	struct names *names = argument;
 	struct ps_typed typed = { 0 };
 	char kernel[32];
@@ -124,8 +137,35 @@ static bool list_name(Dwarf_Die *variable, void *argument)
 	return true;
 }
 
+/** Enter what the function of @scope returns. NULL, or why it cannot be fetched: a clause about "it". */
+static const char *enter_returned(const struct ps_scope *scope, struct ps_typed *ret)
+{
+	Dwarf_Die function = scope->function;
+	*ret = (struct ps_typed){ .fetch = { .kind = PS_FETCH_VALUE, .scope = scope } };
+	strcpy(ret->fetch.base, returned);
+	const char *reason = ps_typed_enter(ret, &function);
+	if (!reason && ret->is_void)
+		reason = "the function returns nothing";
+	if (!reason && ps_type_is_float(&ret->type))
+		reason = "it is a float, which the kernel cannot show";
+	return reason;
+}
+
+static void list_returned(const struct ps_scope *scope, FILE *stream)
+{
+	struct ps_typed typed;
+	Dwarf_Die function = scope->function, declared;
+	if (enter_returned(scope, &typed) || !ps_type_of(&function, &declared))
+		return;
+	_cleanup_free_ char *text = ps_type_text(&declared);
+	if (text)
+		fprintf(stream, "%s\t%s\n", returned, text);
+}
+
 void ps_arguments_list(const struct ps_scope *scope, FILE *stream)
 {
+	if (scope->is_return)
+		list_returned(scope, stream);
 	struct names names = { scope, stream, "" };
 	ps_scope_walk(scope, list_name, &names);
 }
@@ -137,9 +177,23 @@ static struct ps_error *unavailable(const struct ps_scope *scope, enum ps_error_
 	return ps_error_format(kind, "%s: %s%s", name, reason, names ? names : "");
 }
 
+static struct ps_error *locate_returned(const struct ps_scope *scope, const char *path,
+					struct ps_typed *ret)
+{
+	const char *reason = enter_returned(scope, ret);
+	// Where it lies is told by none of the registers, or by two.
+	if (!reason && *path && ps_type_is_structure(&ret->type))
+		reason = "a structure is returned, not a pointer to one";
+	if (reason)
+		return ps_error_format(PS_ERROR_UNSUPPORTED, "%s: %s", returned, reason);
+	return ps_error_context(ps_typed_follow(ret, path), "%s%s", returned, path);
+}
+
 /** Find what the body of a word names. */
 static struct ps_error *locate(const struct ps_scope *scope, const char *body, struct ps_typed *ret)
 {
+	if (is_returned(body))
+		return locate_returned(scope, body + strlen(returned), ret);
 	size_t length = identifier_length(body);
 	_cleanup_free_ char *name = strndup(body, length);
 	if (!name)
@@ -231,12 +285,21 @@ static struct ps_error *write_variable(const struct ps_scope *scope, const struc
 	struct ps_typed typed = { 0 };
 	char type[32], text[PS_FETCH_SIZE];
 	struct ps_error *error = body ? locate(scope, body, &typed) : &ps_enomem;
+	bool is_plain_return = body && !strcmp(body, returned);
+	if (!error && is_plain_return && ps_type_is_structure(&typed.type)) {
+		fprintf(stream, "%.*s", (int)word->length, word->text);
+		return NULL;
+	}
 	if (!error)
 		error = choose_type(word, body, &typed, type);
 	if (error)
 		return error;
 	if (!ps_fetch_text(&typed.fetch, text))
 		return ps_error_format(PS_ERROR_UNSUPPORTED, "%s: too many pointers", body);
+	if (is_plain_return && !word->name_length) {
+		fprintf(stream, "%s:%s", text, type);
+		return NULL;
+	}
 	_cleanup_free_ char *name = word->name_length ? strndup(word->text, word->name_length)
 						      : make_name(body, before);
 	if (!name)
@@ -271,7 +334,8 @@ static struct ps_error *write_word(const struct ps_dwarf *dwarf, const struct ps
 {
 	if (is_argument_number(word))
 		return write_number(dwarf, scope, word, stream);
-	if (!is_name_start(*word->body)) {
+	bool is_known_return = is_returned(word->body) && scope && scope->dwarf && scope->is_return;
+	if (!is_name_start(*word->body) && !is_known_return) {
 		fprintf(stream, "%.*s", (int)word->length, word->text);
 		return NULL;
 	}

@@ -107,6 +107,9 @@ bool ps_type_size(Dwarf_Die *type, uint64_t *ret);
 /** Whether it is a float of any size. */
 bool ps_type_is_float(Dwarf_Die *type);
 
+/** Whether it has members. */
+bool ps_type_is_structure(Dwarf_Die *type);
+
 /** Whether it is char, and not another integer of one byte. */
 bool ps_type_is_char(Dwarf_Die *type);
 
@@ -114,8 +117,8 @@ bool ps_type_is_char(Dwarf_Die *type);
 char *ps_type_text(Dwarf_Die *type);
 
 /**
- * Translate the words of @args that are names, as "len name:string size=buf->size v[2]", to fetch arguments; all others
- * are left as they are. @ret: the caller frees it.
+ * Translate the words of @args that are names, as "len name:string size=buf->size v[2]", to fetch arguments, and give
+ * $retval the type that the function returns; all others are left as they are. @ret: the caller frees it.
  *
  * PS_ERROR_NOT_FOUND, PS_ERROR_UNSUPPORTED: the message tells what is available. @dwarf without information: names are
  * refused with a word.
@@ -123,10 +126,10 @@ char *ps_type_text(Dwarf_Die *type);
 struct ps_error *ps_arguments_translate(const struct ps_dwarf *dwarf, const struct ps_scope *scope,
 					const char *args, char **ret);
 
-/** Write "NAME\tTYPE\n" for each parameter and local variable that can be fetched at @scope. */
+/** Write "NAME\tTYPE\n" for each parameter and local variable that can be fetched at @scope, and $retval of a return. */
 void ps_arguments_list(const struct ps_scope *scope, FILE *stream);
 
-/** Whether @args has a name that needs debug information, or $argN. */
+/** Whether @args has a name that needs debug information, $argN or $retval. */
 bool ps_arguments_need_translation(const char *args);
 
 #endif

@@ -7,12 +7,6 @@
 
 static const char too_long[] = "it is reached through too many pointers";
 
-static bool is_structure(Dwarf_Die *type)
-{
-	int tag = dwarf_tag(type);
-	return tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_union_type;
-}
-
 const char *ps_typed_enter(struct ps_typed *typed, Dwarf_Die *die)
 {
 	Dwarf_Die declared;
@@ -64,7 +58,8 @@ static bool find_member(Dwarf_Die *type, const char *name, size_t length, uint64
 			return true;
 		}
 		if (ps_type_of(&child, &declared) && ps_type_peel(&declared, &inner) &&
-		    is_structure(&inner) && find_member(&inner, name, length, offset + own, ret))
+		    ps_type_is_structure(&inner) &&
+		    find_member(&inner, name, length, offset + own, ret))
 			return true;
 	}
 	return false;
@@ -96,7 +91,7 @@ char *ps_typed_members(Dwarf_Die *type)
 	FILE *stream = open_memstream(&text, &size);
 	if (!stream)
 		return NULL;
-	if (is_structure(type))
+	if (ps_type_is_structure(type))
 		write_members(stream, type, &comma);
 	if (fclose(stream) || !size) {
 		free(text);
@@ -154,7 +149,7 @@ static struct ps_error *enter_member(struct ps_typed *typed, const char **path)
 		length++;
 	*path += length;
 	struct member member;
-	if (!is_structure(&typed->type) || !length ||
+	if (!ps_type_is_structure(&typed->type) || !length ||
 	    !find_member(&typed->type, name, length, 0, &member))
 		return no_member(typed, name, length);
 	if (typed->fetch.kind == PS_FETCH_VALUE)
@@ -321,7 +316,7 @@ const char *ps_typed_choose(struct ps_typed *typed, char ret[32])
 	if (typed->is_void)
 		return "it is void";
 	int tag = dwarf_tag(&typed->type);
-	if (is_structure(&typed->type))
+	if (ps_type_is_structure(&typed->type))
 		return "it is a structure: name a member";
 	if (tag == DW_TAG_array_type)
 		return choose_array(typed, ret);

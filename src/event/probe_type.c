@@ -69,6 +69,12 @@ bool ps_type_is_float(Dwarf_Die *type)
 	       (encoding == DW_ATE_float || encoding == DW_ATE_complex_float);
 }
 
+bool ps_type_is_structure(Dwarf_Die *type)
+{
+	int tag = dwarf_tag(type);
+	return tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_union_type;
+}
+
 static void write_type(FILE *stream, Dwarf_Die *type, int depth);
 
 /** Write what @die is of, then @suffix. */

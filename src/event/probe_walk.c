@@ -18,6 +18,7 @@ struct found {
 /** Names of a walk, with doubles. */
 struct names {
 	const char *pattern;
+	bool is_return; // what can be named is what is there when the function has returned
 	struct found *names;
 	size_t nr;
 };
@@ -73,7 +74,7 @@ static void list_operands(const struct ps_dwarf *dwarf, const char *args, FILE *
 	}
 }
 
-static char *make_details(const struct ps_dwarf *dwarf, const struct found *found)
+static char *make_details(const struct ps_dwarf *dwarf, const struct found *found, bool is_return)
 {
 	char *text = NULL;
 	size_t size;
@@ -83,8 +84,10 @@ static char *make_details(const struct ps_dwarf *dwarf, const struct found *foun
 	struct ps_scope scope;
 	if (found->args)
 		list_operands(dwarf, found->args, stream);
-	if (dwarf->dwarf && ps_scope_at(dwarf, found->address, &scope))
+	if (dwarf->dwarf && ps_scope_at(dwarf, found->address, &scope)) {
+		scope.is_return = is_return;
 		ps_arguments_list(&scope, stream);
+	}
 	if (fclose(stream)) {
 		free(text);
 		return NULL;
@@ -102,7 +105,8 @@ static struct ps_error *visit_names(const struct names *names, const struct ps_d
 		if (i && !strcmp(found->name, found[-1].name))
 			continue;
 		_cleanup_free_ char *cxx = ps_demangle(found->name);
-		_cleanup_free_ char *details = dwarf ? make_details(dwarf, found) : NULL;
+		_cleanup_free_ char *details =
+			dwarf ? make_details(dwarf, found, names->is_return) : NULL;
 		error = visit(&(struct ps_probe_name){ found->name, cxx, details }, argument);
 	}
 	return error;
@@ -115,7 +119,7 @@ static void names_deinit(struct names *names)
 	free(names->names);
 }
 
-struct ps_error *ps_probe_walk(const char *file, bool is_usdt, const char *pattern,
+struct ps_error *ps_probe_walk(const char *file, const char *system, const char *pattern,
 			       bool has_details, ps_probe_visit visit, void *argument)
 {
 	_cleanup_free_ char *path = NULL;
@@ -126,8 +130,8 @@ struct ps_error *ps_probe_walk(const char *file, bool is_usdt, const char *patte
 		error = ps_elf_open(path, &elf);
 	if (error)
 		return error;
-	struct names names = { .pattern = pattern };
-	if (is_usdt)
+	struct names names = { .pattern = pattern, .is_return = !strcmp(system, "uretprobe") };
+	if (!strcmp(system, "usdt"))
 		ps_elf_walk_notes(&elf, name_note, &names);
 	else if (!ps_elf_walk(&elf, name_function, &names))
 		error = &ps_enomem;

@@ -12,6 +12,28 @@ SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "variables.c")
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 N = 3
 
+RETURNS = """
+#include <stdlib.h>
+struct item { int id; double price; char tag[8]; } item = { 7, 1.5, "red" };
+struct two { int a, b; };
+#define APART __attribute__((noinline)) // clang has no noipa
+APART int minus(int n) { __asm__ volatile("" : "+r"(n)); return -n; }
+APART const char *text(int n) { __asm__ volatile("" : "+r"(n)); return n & 1 ? "odd" : "even"; }
+APART struct item *find(int n) { item.id = n; __asm__ volatile("" ::: "memory"); return &item; }
+APART double half(int n) { __asm__ volatile("" : "+r"(n)); return n / 2.0; }
+APART void nothing(int n) { item.id = n; __asm__ volatile("" ::: "memory"); }
+APART struct two two(int n) { __asm__ volatile("" : "+r"(n)); struct two two = { n, n }; return two; }
+int main(int argc, char **argv)
+{
+	long sum = 0;
+	for (int i = 0; i < atoi(argv[1]); i++) {
+		sum += minus(i) + *text(i) + find(i)->id + two(i).b + (int)half(i);
+		nothing(i);
+	}
+	return sum == -1;
+}
+"""
+
 
 class NamesTestCase(ProbeTestCase):
     def build(self, *options, compiler="gcc", name="variables", source=SOURCE):
@@ -114,6 +136,31 @@ class TestReturns(NamesTestCase):
             fields = self.fields(f"uretprobe:recurse@{program} n=$retval:s32", program, 2)
             self.assertEqual([values["n"] for values in fields], [1, 2, 3, 4] * 2)
 
+    def build_returns(self, *options, compiler="gcc"):
+        return self.build(*options, compiler=compiler, name="returns", source=self.write("returns.c", RETURNS))
+
+    def test_what_is_returned_has_the_type_of_the_function(self):
+        for compiler in COMPILERS:
+            program = self.build_returns("-O1", compiler=compiler)
+            for event, expected in [
+                    ("minus@F $retval", [{"arg1": 0}, {"arg1": -1}]),
+                    ("minus@F n=$retval bits=$retval:x32", [{"n": 0, "bits": 0}, {"n": -1, "bits": 0xffffffff}]),
+                    ("text@F $retval", [{"arg1": "even"}, {"arg1": "odd"}]),
+                    ("find@F $retval->id $retval->tag", [{"id": 0, "tag": "red"}, {"id": 1, "tag": "red"}])]:
+                event = event.replace("@F", f"@{program}")
+                with self.subTest(compiler=compiler, event=event):
+                    self.assertEqual(self.fields("uretprobe:" + event, program, 2), expected)
+            subprocess.run(["strip", "-g", program], check=True)
+            self.assertEqual(self.fields(f"uretprobe:minus@{program} $retval", program, 2)[0], {"arg1": 0})
+
+    def test_what_is_listed_for_a_return(self):
+        program = self.build_returns("-O1")
+        run = self.run_command("list", "-v", f"uretprobe:*i*@{program}")
+        lines = [line.strip().replace(f"@{program}", "") for line in run.lines]
+        self.assertEqual(lines[lines.index("uretprobe:find"):][:2], ["uretprobe:find", "$retval                  struct item *"])
+        self.assertEqual(lines[lines.index("uretprobe:minus"):][:2], ["uretprobe:minus", "$retval                  int"])
+        self.assertTrue(lines[lines.index("uretprobe:nothing") + 1].startswith("uretprobe:"))
+
 
 class TestRefusals(NamesTestCase):
     def assert_reason(self, program, event, reason, status=1):
@@ -141,6 +188,17 @@ class TestRefusals(NamesTestCase):
             with self.subTest(args):
                 symbols = self.start_of_body(program)
                 self.assert_reason(program, f"uprobe:parse+{symbols}@F {args}", reason, status)
+
+    def test_returns_of_which_nothing_can_be_fetched(self):
+        program = self.build("-O1", name="returns", source=self.write("returns.c", RETURNS))
+        for args, reason in [
+                ("half@F $retval", "$retval: it is a float, which the kernel cannot show"),
+                ("half@F n=$retval:x64", "$retval: it is a float, which the kernel cannot show"),
+                ("nothing@F $retval", "$retval: the function returns nothing"),
+                ("two@F $retval.a", "$retval: a structure is returned, not a pointer to one"),
+                ("find@F $retval->tga", "$retval->tga: struct item has no member tga; there are id, price, tag")]:
+            with self.subTest(args):
+                self.assert_reason(program, f"uretprobe:{args}", reason)
 
     def start_of_body(self, program):
         run = self.run_command("python", "-e", f"uprobe:parse@{program} nothing", self.write("s.py", "def __sample__(e): pass\n"))

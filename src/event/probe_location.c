@@ -233,6 +233,20 @@ static uint64_t prologue_end(const struct ps_scope *scope)
 	return end;
 }
 
+/** Whether @op is a place above the frame of the function: its caller has put the parameter there. */
+static bool is_of_caller(const struct ps_scope *scope, const Dwarf_Op *op)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Op *ops;
+	size_t nr;
+	Dwarf_Die function = scope->function;
+	return op->atom == DW_OP_fbreg && (int64_t)op->number >= 0 &&
+	       dwarf_tag(&function) == DW_TAG_subprogram &&
+	       dwarf_attr_integrate(&function, DW_AT_frame_base, &attribute) &&
+	       dwarf_getlocation_addr(&attribute, scope->address, &ops, &nr, 1) == 1 && nr == 1 &&
+	       ops[0].atom == DW_OP_call_frame_cfa;
+}
+
 /** Whether @attribute names one place for the whole function: it is right only once the function has stored it there. */
 static bool is_stored_later(const struct ps_scope *scope, Dwarf_Attribute *attribute,
 			    const Dwarf_Op *op, size_t nr)
@@ -240,7 +254,7 @@ static bool is_stored_later(const struct ps_scope *scope, Dwarf_Attribute *attri
 	unsigned int form = dwarf_whatform(attribute);
 	bool is_list = form == DW_FORM_sec_offset || form == DW_FORM_loclistx ||
 		       form == DW_FORM_data4 || form == DW_FORM_data8;
-	return !is_list && nr && op->atom == DW_OP_fbreg &&
+	return !is_list && nr && op->atom == DW_OP_fbreg && !is_of_caller(scope, op) &&
 	       (scope->address == scope->entry || scope->address < prologue_end(scope));
 }
 

@@ -16,17 +16,21 @@ RETURNS = """
 #include <stdlib.h>
 struct item { int id; double price; char tag[8]; } item = { 7, 1.5, "red" };
 struct two { int a, b; };
+struct large { long wide; int plain; char tag[12]; };
 #define APART __attribute__((noinline)) // clang has no noipa
 APART int minus(int n) { __asm__ volatile("" : "+r"(n)); return -n; }
 APART const char *text(int n) { __asm__ volatile("" : "+r"(n)); return n & 1 ? "odd" : "even"; }
 APART struct item *find(int n) { item.id = n; __asm__ volatile("" ::: "memory"); return &item; }
 APART double half(int n) { __asm__ volatile("" : "+r"(n)); return n / 2.0; }
 APART void nothing(int n) { item.id = n; __asm__ volatile("" ::: "memory"); }
+APART int by_value(int n, struct large large, double x) { __asm__ volatile("" : "+r"(n)); return n + large.plain + (int)x; }
 APART struct two two(int n) { __asm__ volatile("" : "+r"(n)); struct two two = { n, n }; return two; }
 int main(int argc, char **argv)
 {
 	long sum = 0;
 	for (int i = 0; i < atoi(argv[1]); i++) {
+		struct large large = { -5000000000, i - 1, "on stack" };
+		sum += by_value(i, large, 0.5);
 		sum += minus(i) + *text(i) + find(i)->id + two(i).b + (int)half(i);
 		nothing(i);
 	}
@@ -73,6 +77,12 @@ class TestValues(NamesTestCase):
             self.assertEqual(fields, [{"counter": 40 + i, "exported": -9, "table": [1, -2, 3, 4], "table_1": -2} for i in range(2)])
             self.assertEqual(self.fields(f"uretprobe:parse@{program} counter $retval:s32", program),
                              [{"counter": 41, "arg2": -1 - 2 + 1 + 3}])
+
+    def test_a_structure_that_is_passed_by_value(self):
+        for level in "-O0", "-O1", "-O2":
+            program = self.build(level, name="returns", source=self.write("returns.c", RETURNS))
+            fields = self.fields(f"uprobe:by_value@{program} large.wide large.plain large.tag n", program, 2)
+            self.assertEqual(fields, [{"wide": -5000000000, "plain": i - 1, "tag": "on stack", "n": i} for i in range(2)])
 
     def test_own_names_and_types(self):
         program = self.build("-O2")

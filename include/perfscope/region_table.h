@@ -99,7 +99,8 @@ void ps_region_table_sweep(struct ps_region_table *table);
  * The sums so far, one entry a name, or with @by_thread one a name and thread, in the order in which names came up.
  *
  * @at_end: what is open now will never end, and is incomplete. The caller frees *@ret. Threads that ended and
- * were swept are one entry with tid 0. A counter that was enabled and never ran is invalid.
+ * were swept are one entry with tid 0. A counter that was enabled and never ran is invalid, and one that is refused also
+ * where no pass was completed.
  */
 struct ps_error *ps_region_table_read(struct ps_region_table *table, bool by_thread, bool at_end,
 				      struct ps_region_total **ret, size_t *ret_nr);

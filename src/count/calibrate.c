@@ -53,8 +53,11 @@ struct ps_error *calibrate(struct setup *setup, struct ps_counter_group *group,
 	struct pass pass = { .slots = { &samples->slot } };
 	for (size_t i = 0; i < NR_PASSES; i++)
 		sample(samples, &thread, &pass, i);
+	const struct ps_region_sums *last =
+		&samples->slot.sums[state_sequence(samples->slot.state) & 1];
 	*ret = (struct ps_region_sums){ .calls = NR_PASSES,
-					.elapsed_ns = median(samples->elapsed_ns) };
+					.elapsed_ns = median(samples->elapsed_ns),
+					.invalid = last->invalid };
 	for (size_t i = 0; i < own->nr; i++)
 		ret->counted[i] = (struct ps_counter_reading){ median(samples->counted[i][0]),
 							       median(samples->counted[i][1]),

@@ -82,14 +82,28 @@ static bool add_all(struct totals *totals, const struct ps_region_table *table, 
 	return true;
 }
 
+/** The bit of each counter that some thread was refused. */
+static uint32_t refused_counters(const struct ps_region_table *table)
+{
+	size_t nr;
+	ps_region_table_counters(table, &nr);
+	uint32_t refused = 0;
+	for (size_t i = 0; i < nr; i++)
+		refused |= ps_region_table_reason(table, i) ? 1U << i : 0;
+	return refused;
+}
+
 /** Mark what never ran, and leave out what has nothing. */
-static void totals_finish(struct totals *totals, bool at_end)
+static void totals_finish(struct totals *totals, uint32_t refused, bool at_end)
 {
 	size_t nr = 0;
 	for (size_t i = 0; i < totals->nr; i++) {
 		struct ps_region_total total = totals->items[i];
 		if (at_end && totals->open[i] > 0)
 			total.sums.incomplete += totals->open[i];
+		// Without a pass that could have failed to read them.
+		if (!total.sums.calls)
+			total.sums.invalid |= refused;
 		for (size_t c = 0; c < PS_MAX_COUNTERS; c++) {
 			const struct ps_counter_reading *counted = &total.sums.counted[c];
 			if (counted->enabled_ns && !counted->running_ns)
@@ -111,7 +125,7 @@ struct ps_error *ps_region_table_read(struct ps_region_table *table, bool by_thr
 	bool is_complete = add_all(&totals, table, by_thread);
 	pthread_mutex_unlock(&table->lock);
 	if (is_complete)
-		totals_finish(&totals, at_end);
+		totals_finish(&totals, refused_counters(table), at_end);
 	free(totals.open);
 	if (!is_complete) {
 		free(totals.items);

@@ -189,7 +189,15 @@ static PyObject *make_reasons(PyObject *module, const struct reading *reading)
 	return_ptr(reasons);
 }
 
-/** {name: count} of an empty pass; empty where it was not measured. */
+/** What an empty pass counts of counter @index, None where that has no value. New reference. */
+static PyObject *overhead_to_python(const struct ps_region_sums *overhead, size_t index)
+{
+	if (overhead->invalid >> index & 1)
+		Py_RETURN_NONE;
+	return ps_unsigned_to_python(overhead->counted[index].value);
+}
+
+/** {name: count or None} of an empty pass; empty where it was not measured. */
 static PyObject *make_overhead(PyObject *module, const struct reading *reading)
 {
 	struct ps_region_sums overhead = { 0 };
@@ -197,8 +205,7 @@ static PyObject *make_overhead(PyObject *module, const struct reading *reading)
 		ps_regions_overhead(&overhead);
 	_cleanup_pydecref_ PyObject *counts = PyDict_New();
 	for (size_t i = 0; counts && overhead.calls && i < reading->nr_counters; i++) {
-		_cleanup_pydecref_ PyObject *count =
-			ps_unsigned_to_python(overhead.counted[i].value);
+		_cleanup_pydecref_ PyObject *count = overhead_to_python(&overhead, i);
 		if (!count || PyDict_SetItemString(counts, reading->counters[i].name, count) < 0)
 			return NULL;
 	}

@@ -80,8 +80,8 @@ def table(told):
                 yield f"{name}: {event} counted {100 * total.coverage[event]:.0f} % of the time, and is an estimate"
     for event, reason in told["reasons"].items():
         yield f"{event}: {reason}"
-    if told["overhead"]:
-        cost = ", ".join(f"{value} {event}" for event, value in told["overhead"].items())
+    cost = ", ".join(f"{value} {event}" for event, value in told["overhead"].items() if value is not None)
+    if cost:
         yield f"an empty pass counts {cost}" + ("; taken off above" if told["is_subtracted"] else "")
     if told["missed"]:
         yield f"no room for a region in a thread, {told['missed']} times: its passes are missing"

@@ -411,7 +411,20 @@ class TestTotals(RegionTestCase):
         out = io.StringIO()
         perfscope.report(out)
         self.assertIn("cycles: no hardware PMU here", out.getvalue())
+        self.assertTrue(out.getvalue().endswith("\nan empty pass counts 0 page-faults\n"), out.getvalue())
         self.assertRaisesRegex(perfscope.PerfEventError, "cycles.*no hardware PMU", perfscope.configure, ["cycles"], strict=True)
+
+    def test_a_counter_that_is_refused_has_no_value_without_a_pass_either(self):
+        perfscope.configure(["page-faults", "cycles"])
+        perfscope.region("work").__exit__(None, None, None)
+        out = io.StringIO()
+        perfscope.report(out, format="json")
+        told = json.loads(out.getvalue())
+        if "cycles" not in told["reasons"]:
+            self.skipTest("this machine has a hardware PMU")
+        self.assertEqual(told["regions"]["work"]["incomplete"], 1)
+        self.assertEqual(told["regions"]["work"]["values"], {"page-faults": 0, "cycles": None})
+        self.assertEqual(told["overhead"], {"page-faults": 0, "cycles": None})
 
     def test_cost_of_an_empty_pass_is_taken_off(self):
         def empty_ns(subtract):

@@ -69,7 +69,7 @@ struct perfscope_region_value {
 };
 
 /** Totals of one region. */
-struct perfscope_region_totals {
+struct perfscope_region_total {
 	uint64_t calls;
 	uint64_t incomplete; // passes that had no begin or no end
 	double seconds;	     // wall time
@@ -78,7 +78,7 @@ struct perfscope_region_totals {
 };
 
 /** Totals of @name over all threads of this process; 0, or -1 where there is no such region. */
-int perfscope_region_totals(const char *name, struct perfscope_region_totals *ret);
+int perfscope_region_totals(const char *name, struct perfscope_region_total *ret);
 
 /** Totals start from zero again. */
 int perfscope_region_reset(void);

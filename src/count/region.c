@@ -76,9 +76,9 @@ static struct perfscope_region_value make_value(const struct ps_region_sums *sum
 	return value;
 }
 
-static struct perfscope_region_totals make_totals(const struct ps_region_sums *sums)
+static struct perfscope_region_total make_totals(const struct ps_region_sums *sums)
 {
-	struct perfscope_region_totals totals = {
+	struct perfscope_region_total totals = {
 		.calls = sums->calls,
 		.incomplete = sums->incomplete,
 		.seconds = sums->elapsed_ns / 1e9,
@@ -89,7 +89,7 @@ static struct perfscope_region_totals make_totals(const struct ps_region_sums *s
 	return totals;
 }
 
-EXPORTED int perfscope_region_totals(const char *name, struct perfscope_region_totals *ret)
+EXPORTED int perfscope_region_totals(const char *name, struct perfscope_region_total *ret)
 {
 	_cleanup_free_ struct ps_region_total *totals = NULL;
 	size_t nr;
@@ -129,7 +129,7 @@ static void write_head(FILE *file, const struct ps_counter *counters, size_t nr)
 
 static void write_row(FILE *file, const struct ps_region_total *total)
 {
-	struct perfscope_region_totals totals = make_totals(&total->sums);
+	struct perfscope_region_total totals = make_totals(&total->sums);
 	fprintf(file, "%-24s %12llu %12.6f", total->name, (unsigned long long)totals.calls,
 		totals.seconds);
 	for (size_t i = 0; i < totals.nr_values; i++)
@@ -140,7 +140,7 @@ static void write_row(FILE *file, const struct ps_region_total *total)
 /** What the table above cannot show. */
 static void write_notes(FILE *file, const struct ps_region_total *total)
 {
-	struct perfscope_region_totals totals = make_totals(&total->sums);
+	struct perfscope_region_total totals = make_totals(&total->sums);
 	if (totals.incomplete)
 		fprintf(file, "%s: %llu pass%s incomplete\n", total->name,
 			(unsigned long long)totals.incomplete, totals.incomplete == 1 ? "" : "es");

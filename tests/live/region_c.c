@@ -110,7 +110,7 @@ static void forks(int nr)
 		perfscope_region_begin("work");
 		fault(nr);
 		perfscope_region_end("work");
-		struct perfscope_region_totals totals;
+		struct perfscope_region_total totals;
 		_exit(perfscope_region_totals("work", &totals) || totals.calls != 1);
 	}
 	int status;
@@ -187,7 +187,7 @@ static const struct {
 
 static void write_totals(void)
 {
-	struct perfscope_region_totals totals;
+	struct perfscope_region_total totals;
 	if (perfscope_region_totals("work", &totals)) {
 		printf("{\"error\": \"%s\"}\n", perfscope_region_error());
 		return;

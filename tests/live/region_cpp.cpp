@@ -54,7 +54,7 @@ int main()
 		thread.join();
 	const char *comma = "{";
 	for (const char *name : { "throws", "scope" }) {
-		struct perfscope_region_totals totals;
+		struct perfscope_region_total totals;
 		if (perfscope_region_totals(name, &totals))
 			return 2;
 		std::printf("%s\"%s\": [%d, %d, %d]", comma, name, static_cast<int>(totals.calls),

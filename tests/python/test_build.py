@@ -162,7 +162,7 @@ class TestInstall(TreeTestCase):
             int ps_error_format; // a name that the library has too
             int main(void)
             {
-                struct perfscope_region_totals totals;
+                struct perfscope_region_total totals;
                 if (perfscope_region_configure("page-faults", PERFSCOPE_REGION_USER_ONLY))
                     return puts(perfscope_region_error());
                 perfscope_region_begin("x");
@@ -184,6 +184,38 @@ class TestInstall(TreeTestCase):
             outputs.add(subprocess.run([program], capture_output=True, text=True, check=True).stdout)
         [output] = outputs
         return output + pkg_config("--modversion")
+
+
+class TestRegionHeader(TreeTestCase):
+    WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wundef", "-Werror")
+    PROGRAM = """
+        #include <perfscope/region.h>
+        int main(void)
+        {
+            PERFSCOPE_REGION("outer");
+            {
+                PERFSCOPE_REGION("inner");
+            }
+            TOTAL total;
+            return perfscope_region_totals("outer", &total);
+        }"""
+
+    def compile(self, program, *compiler):
+        source = os.path.join(self.make_tree({"program": program}), "program")
+        run = subprocess.run([*compiler, *self.WARNINGS, "-fsyntax-only", "-I", os.path.join(ROOT, "include"), source],
+                             capture_output=True, text=True)
+        self.assertEqual([run.stderr, run.returncode], ["", 0])
+
+    def test_it_is_c_without_a_warning(self):
+        for standard in ("c99", "c11", "gnu17"):
+            with self.subTest(standard):
+                self.compile(self.PROGRAM.replace("TOTAL", "struct perfscope_region_total"), "gcc", "-x", "c", "-std=" + standard)
+
+    def test_it_is_cpp_without_a_warning_and_its_types_need_no_struct(self):
+        for standard in ("c++11", "c++17", "c++20"):
+            with self.subTest(standard):
+                self.compile(self.PROGRAM.replace("TOTAL", "perfscope_region_total"), "g++", "-x", "c++", "-std=" + standard,
+                             "-Wold-style-cast")
 
 
 class TestDoors(TreeTestCase):

@@ -456,7 +456,7 @@ TEST(regions, c_names_are_found_by_text_whatever_their_address)
 	memset(buffer, 'l', 99);
 	perfscope_region_begin(buffer);
 	perfscope_region_end(buffer);
-	struct perfscope_region_totals region;
+	struct perfscope_region_total region;
 	ASSERT_EQ(perfscope_region_totals("one", &region), 0);
 	ASSERT_EQ(region.calls, 1);
 	ASSERT_EQ(region.incomplete, 0);
@@ -475,7 +475,7 @@ TEST(regions, c_totals_have_value_scaled_and_coverage)
 	perfscope_region_begin("v");
 	fault(6);
 	perfscope_region_end("v");
-	struct perfscope_region_totals region;
+	struct perfscope_region_total region;
 	ASSERT_EQ(perfscope_region_totals("v", &region), 0);
 	ASSERT_EQ(region.nr_values, 2);
 	ASSERT_STR_EQ(region.values[0].name, "page-faults");
@@ -502,7 +502,7 @@ TEST(regions, a_c_scope_ends_with_its_block)
 		if (i == 1)
 			continue;
 	}
-	struct perfscope_region_totals region;
+	struct perfscope_region_total region;
 	ASSERT_EQ(perfscope_region_totals("scope", &region), 0);
 	ASSERT_EQ(region.calls, 3);
 }

@@ -7,6 +7,7 @@
 #ifndef PERFSCOPE_DISPATCH_H
 #define PERFSCOPE_DISPATCH_H
 
+#include <perfscope/boundary.h>
 #include <perfscope/merge.h>
 #include <perfscope/region_table.h>
 #include <perfscope/script.h>
@@ -70,6 +71,9 @@ void ps_dispatch_set_print_stat(struct ps_dispatch *dispatch, void (*print)(void
 
 /** Write out what the script has printed so far. */
 void ps_dispatch_flush(struct ps_dispatch *dispatch);
+
+/** No record comes any more: passes of -r that are open are incomplete. What regions added up, borrowed; NULL: there are none. */
+const struct ps_boundaries *ps_dispatch_finish_regions(struct ps_dispatch *dispatch);
 
 /** Call `__exit__`, once, then tell how many exceptions were counted. */
 void ps_dispatch_exit(struct ps_dispatch *dispatch);

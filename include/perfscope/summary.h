@@ -44,8 +44,13 @@ void ps_summary_destroy(struct ps_summary *summary); // takes NULL
  */
 struct ps_error *ps_summary_print(struct ps_summary *summary, bool is_last, bool *ret);
 
-/** Print what the regions of @table added up, at the end; nothing where there are none. *@ret as above. */
-struct ps_error *ps_summary_print_regions(struct ps_region_table *table, bool *ret);
+/**
+ * Print what regions added up, at the end: those of -r (@specs, @boundaries, which may be NULL), then the programs' of
+ * @table; nothing where there are none. *@ret as above.
+ */
+struct ps_error *ps_summary_print_regions(struct ps_region_table *table,
+					  const struct ps_region_spec_list *specs,
+					  const struct ps_boundaries *boundaries, bool *ret);
 
 /** What perfscope itself used up to a moment. */
 struct ps_usage {

@@ -24,13 +24,13 @@ ROOMS["cli"] = LEFT_OF_PYTHON + ["python", "script"]
 
 # The room of each header in include/perfscope.
 HEADERS = {
-    "base": "bytes cleanup demangle error leftover log monotonic nearest text version",
+    "base": "bytes cleanup demangle error leftover log monotonic nearest text text_table version",
     "decode": "byte_order field machine sample sample_field sample_text",
     "event": "format pmu probe region_spec schema source spec syscalls tracepoint",
     "task": "tasks",
     "stream": "boundary clock cpu_watch losses merge passes record ring session target",
     "symbol": "lookup maps symbol",
-    "count": "counter region region_table regions",
+    "count": "counter region region_table region_text regions",
     "python": "docstrings python python_types region_tools",
     "script": "binding child dispatch policy program_regions region_totals run_totals script",
     "cli": "cli deadline doctor hotplug list loop options output region_file run signals summary user workload",

@@ -327,7 +327,10 @@ static struct ps_error *finish_events(struct run *run)
 	if (!run->summary || run->end == PS_LOOP_CLOSED)
 		return NULL;
 	struct ps_error *error = ps_summary_print(run->summary, true, &is_read);
-	return error || !is_read ? error : ps_summary_print_regions(run->regions, &is_read);
+	if (error || !is_read)
+		return error;
+	const struct ps_boundaries *boundaries = ps_dispatch_finish_regions(run->dispatch);
+	return ps_summary_print_regions(run->regions, run->sources->regions, boundaries, &is_read);
 }
 
 /** From the first event to the last. */

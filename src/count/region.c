@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <perfscope/region.h>
 
+#include <inttypes.h>
+#include <perfscope/region_text.h>
 #include <perfscope/regions.h>
 #include <string.h>
 
@@ -110,46 +112,49 @@ EXPORTED int perfscope_region_reset(void)
 	return keep_error(ps_regions_reset());
 }
 
-static void write_value(FILE *file, const struct perfscope_region_value *value)
+/** The table of the @nr @totals. False: no memory. */
+static bool write_table(FILE *file, const struct ps_region_total *totals, size_t nr)
 {
-	int width = strlen(value->name) > 14 ? strlen(value->name) : 14;
-	if (value->is_valid)
-		fprintf(file, "  %*.0f", width, value->scaled);
-	else
-		fprintf(file, "  %*s", width, "-");
-}
-
-static void write_head(FILE *file, const struct ps_counter *counters, size_t nr)
-{
-	fprintf(file, "%-24s %12s %12s", "region", "calls", "seconds");
-	for (size_t i = 0; i < nr; i++)
-		fprintf(file, "  %14s", counters[i].name);
-	putc('\n', file);
-}
-
-static void write_row(FILE *file, const struct ps_region_total *total)
-{
-	struct perfscope_region_total totals = make_totals(&total->sums);
-	fprintf(file, "%-24s %12llu %12.6f", total->name, (unsigned long long)totals.calls,
-		totals.seconds);
-	for (size_t i = 0; i < totals.nr_values; i++)
-		write_value(file, &totals.values[i]);
-	putc('\n', file);
+	size_t nr_counters;
+	const struct ps_counter *counters = ps_regions_counters(&nr_counters);
+	_cleanup_text_table_ struct ps_text_table table = { .nr_columns = 3 + nr_counters };
+	ps_text_table_add(&table, "region");
+	ps_text_table_add(&table, "calls");
+	ps_text_table_add(&table, "seconds");
+	for (size_t i = 0; i < nr_counters; i++)
+		ps_text_table_add(&table, "%s", counters[i].name);
+	for (size_t i = 0; i < nr; i++) {
+		ps_text_table_add(&table, "%s", totals[i].name);
+		ps_text_table_add(&table, "%" PRIu64, totals[i].sums.calls);
+		ps_text_table_add(&table, "%.6f", totals[i].sums.elapsed_ns / 1e9);
+		for (size_t c = 0; c < nr_counters; c++)
+			ps_region_text_add_value(&table, &totals[i].sums.counted[c],
+						 !(totals[i].sums.invalid >> c & 1));
+	}
+	return ps_text_table_write(&table, file);
 }
 
 /** What the table above cannot show. */
 static void write_notes(FILE *file, const struct ps_region_total *total)
 {
 	struct perfscope_region_total totals = make_totals(&total->sums);
+	char name[PS_REGION_NAME_SIZE];
+	memcpy(name, total->name, sizeof(name));
+	ps_text_make_plain(name);
 	if (totals.incomplete)
-		fprintf(file, "%s: %llu pass%s incomplete\n", total->name,
+		fprintf(file, "%s: %llu pass%s incomplete\n", name,
 			(unsigned long long)totals.incomplete, totals.incomplete == 1 ? "" : "es");
 	for (size_t i = 0; i < totals.nr_values; i++) {
 		const struct perfscope_region_value *value = &totals.values[i];
 		if (value->is_valid && value->coverage < 1)
 			fprintf(file, "%s: %s counted %.0f %% of the time, and is an estimate\n",
-				total->name, value->name, 100 * value->coverage);
+				name, value->name, 100 * value->coverage);
 	}
+}
+
+static struct ps_error *not_written(void)
+{
+	return ps_error_format(PS_ERROR_OS, "the report was not written");
 }
 
 EXPORTED int perfscope_region_report(FILE *file)
@@ -159,10 +164,13 @@ EXPORTED int perfscope_region_report(FILE *file)
 	struct ps_error *error = ps_regions_read(false, &totals, &nr);
 	if (error)
 		return keep_error(error);
+	if (!ps_regions_are_active()) {
+		fprintf(file, "no region is counted: call perfscope_region_configure() first\n");
+		return ferror(file) ? keep_error(not_written()) : 0;
+	}
+	if (!write_table(file, totals, nr))
+		return keep_error(&ps_enomem);
 	const struct ps_counter *counters = ps_regions_counters(&nr_counters);
-	write_head(file, counters, nr_counters);
-	for (size_t i = 0; i < nr; i++)
-		write_row(file, &totals[i]);
 	for (size_t i = 0; i < nr; i++)
 		write_notes(file, &totals[i]);
 	for (size_t i = 0; i < nr_counters; i++) {
@@ -173,6 +181,5 @@ EXPORTED int perfscope_region_report(FILE *file)
 		fprintf(file,
 			"no room for a region in a thread, %llu times: its passes are missing\n",
 			(unsigned long long)ps_regions_nr_missed());
-	return ferror(file) ? keep_error(ps_error_format(PS_ERROR_OS, "the report was not written"))
-			    : 0;
+	return ferror(file) ? keep_error(not_written()) : 0;
 }

@@ -32,6 +32,7 @@ struct ps_dispatch {
 	struct ps_losses losses;
 	struct ps_run_totals totals;
 	struct ps_boundaries *boundaries; // NULL: no regions
+	bool are_regions_finished;
 	struct ps_region_totals region_totals;
 	PyObject *region_names;	   // tuple of str, by region
 	PyObject *region_counters; // tuple of str
@@ -69,8 +70,5 @@ void ps_dispatch_call_region(void *argument, const struct ps_pass *pass);
 /** Follow the regions of the session, if it has any. */
 struct ps_error *ps_dispatch_bind_regions(struct ps_dispatch *dispatch);
 void ps_dispatch_unbind_regions(struct ps_dispatch *dispatch);
-
-/** Nothing comes any more: what is open is incomplete, and what was not followed is told. */
-void ps_dispatch_finish_regions(struct ps_dispatch *dispatch);
 
 #endif

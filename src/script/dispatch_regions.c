@@ -74,14 +74,16 @@ void ps_dispatch_call_region(void *argument, const struct ps_pass *pass)
 	Py_XDECREF(result);
 }
 
-void ps_dispatch_finish_regions(struct ps_dispatch *dispatch)
+const struct ps_boundaries *ps_dispatch_finish_regions(struct ps_dispatch *dispatch)
 {
 	struct ps_boundaries *boundaries = dispatch->boundaries;
-	if (!boundaries)
-		return;
+	if (!boundaries || dispatch->are_regions_finished)
+		return boundaries;
+	dispatch->are_regions_finished = true;
 	ps_boundaries_finish(boundaries);
 	if (ps_boundaries_nr_missed(boundaries))
 		ps_log(PS_LOG_WARNING, "-r: too many threads at a time to follow all; their passes "
 				       "count as incomplete "
 				       "(observe fewer: -p, -t, -C)");
+	return boundaries;
 }

@@ -11,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-from livetest import BUILD, LiveTestCase, read_paranoid_level, skip_if_hardware_pmu, skip_unless_root
+from livetest import BUILD, LiveTestCase, read_paranoid_level, skip_if_hardware_pmu, skip_unless_root, skip_unless_tracepoints
 
 C_PROGRAM = os.path.join(BUILD, "tests", "region_c")
 CPP_PROGRAM = os.path.join(BUILD, "tests", "region_cpp")
@@ -193,6 +193,17 @@ class TestTable(RegionTestCase):
         rows = [line.split() for line in run.lines[-3:]]
         self.assertEqual(rows[0], ["REGION", "CALLS", "INCOMPLETE", "SECONDS", "page-faults"])
         self.assertEqual([rows[2][0], rows[2][1], rows[2][2], rows[2][4]], ["work", "5", "1", "5"])
+
+    @skip_unless_tracepoints
+    def test_the_summary_has_those_of_the_option_first(self):
+        run = self.run_script("def __exit__():\n    pass\n", "page-faults,task-clock", "-i", "10000", "-r", f"work=func:main@{C_PROGRAM}",
+                              args=("--run", C_PROGRAM, "killed_inside", "5"))
+        title, option, _, program = [line.split() for line in run.lines[-4:]]
+        self.assertEqual(title, ["REGION", "CALLS", "INCOMPLETE", "SECONDS", "page-faults", "task-clock"])
+        # main was killed, too.
+        self.assertEqual(option, ["work", "0", "1", "0.000000", "0", "0"])
+        self.assertEqual(program[:3] + program[4:5], ["work#2", "5", "1", "5"])
+        self.assertEqual(len({len(line) for line in run.lines[-4:]}), 1)
 
     def test_names_are_bytes_and_run_is_reserved(self):
         totals = self.observe(C_PROGRAM, "odd_names", 3)

@@ -40,7 +40,8 @@ struct setup {
 struct pass {
 	struct ps_region_slot *slots[NR_SINKS]; // NULL: its table is full
 	uint32_t depth;
-	uint32_t failed; // bits of counters that could not be read at the start
+	uint32_t nr_inner; // ended inside the one that is open: their values come with its end
+	uint32_t failed;   // bits of counters that could not be read at the start
 	uint64_t start_ns;
 	struct ps_counter_reading start[PS_MAX_COUNTERS];
 };

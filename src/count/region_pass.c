@@ -44,28 +44,20 @@ static inline void add_counted(struct ps_region_sums *sums, const struct sink *s
 	}
 }
 
-/** Of one inside another of its name: only the call counts. */
-static void end_inner(const struct pass *pass, int nr_calls)
-{
-	for (size_t i = 0; nr_calls && i < NR_SINKS; i++) {
-		if (!pass->slots[i])
-			continue;
-		ps_region_slot_edit(pass->slots[i])->calls += nr_calls;
-		ps_region_slot_publish_open(pass->slots[i], -nr_calls);
-	}
-}
-
 void pass_end(struct thread *thread, struct pass *pass, int nr_calls)
 {
 	if (pass->depth > 1) {
+		// Not told before the outermost ends: where it never does, they are as incomplete as that.
 		pass->depth--;
-		end_inner(pass, nr_calls);
+		pass->nr_inner += nr_calls;
 		return;
 	}
 	struct ps_counter_reading now[PS_MAX_COUNTERS];
 	uint32_t failed = pass->failed | read_counters(thread, now); // first, see pass_begin
 	uint64_t elapsed_ns = ps_monotonic_ns() - pass->start_ns;
+	nr_calls += pass->nr_inner;
 	pass->depth = 0;
+	pass->nr_inner = 0;
 	for (size_t i = 0; i < thread->setup->nr_sinks; i++) {
 		if (PS_UNLIKELY(!pass->slots[i]))
 			continue;
@@ -130,8 +122,13 @@ void ps_region_abandon(struct ps_region *region)
 	struct pass *pass = thread ? thread_pass(thread, region) : NULL;
 	if (!pass)
 		return;
-	count_incomplete(pass, 1, pass->depth ? 1 : 0);
-	pass->depth -= pass->depth > 0;
+	uint32_t nr_opened = pass->depth ? 1 : 0;
+	pass->depth -= nr_opened;
+	if (nr_opened && !pass->depth) {
+		nr_opened += pass->nr_inner;
+		pass->nr_inner = 0;
+	}
+	count_incomplete(pass, nr_opened ? nr_opened : 1, nr_opened);
 }
 
 struct pass *thread_make_pass(struct thread *thread, const struct ps_region *region)
@@ -159,7 +156,8 @@ static void pass_destroy(struct pass *pass, bool is_of_parent)
 {
 	if (pass && !is_of_parent) {
 		if (pass->depth)
-			count_incomplete(pass, pass->depth, pass->depth);
+			count_incomplete(pass, pass->depth + pass->nr_inner,
+					 pass->depth + pass->nr_inner);
 		for (size_t i = 0; i < NR_SINKS; i++) {
 			if (pass->slots[i])
 				ps_region_slot_release(pass->slots[i]);

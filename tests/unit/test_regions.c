@@ -1,88 +1,15 @@
 // SPDX-License-Identifier: MIT
-#include "test.h"
+#include "regions.h"
 
 #include <dirent.h>
 #include <linux/perf_event.h>
 #include <perfscope/monotonic.h>
 #include <perfscope/region.h>
-#include <perfscope/regions.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-
-#define PAGE 4096
-
-static struct ps_counter counters[PS_MAX_COUNTERS];
-static size_t nr_counters;
-static struct ps_region_total *totals;
-static size_t nr_totals;
-
-static void configure(const char *events, unsigned int flags)
-{
-	memset(counters, 0, sizeof(counters));
-	ASSERT_OK(ps_counters_parse(events, counters, &nr_counters));
-	ASSERT_OK(ps_regions_configure(counters, nr_counters, flags));
-}
-
-static struct ps_region *find(const char *name)
-{
-	struct ps_region *region;
-	ASSERT_OK(ps_region_find(name, &region));
-	return region;
-}
-
-/** The sums of @name; NULL: it has none. */
-static const struct ps_region_sums *sums_of(const char *name)
-{
-	free(totals);
-	totals = NULL;
-	ASSERT_OK(ps_regions_read(false, &totals, &nr_totals));
-	for (size_t i = 0; i < nr_totals; i++) {
-		if (!strcmp(totals[i].name, name))
-			return &totals[i].sums;
-	}
-	return NULL;
-}
-
-/** Touch @nr_pages that were never touched before. */
-// A sanitizer would fault in its shadow of the pages too.
-__attribute__((no_sanitize("address"))) static void fault(size_t nr_pages)
-{
-	static __thread char *memory;
-	static __thread size_t nr_left;
-	if (nr_left < nr_pages) {
-		nr_left = nr_pages > 20000 ? nr_pages : 20000;
-		memory = mmap(NULL, nr_left * PAGE, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		madvise(memory, nr_left * PAGE, MADV_NOHUGEPAGE);
-	}
-	for (size_t i = 0; i < nr_pages; i++, memory += PAGE)
-		*(volatile char *)memory = 1;
-	nr_left -= nr_pages;
-}
-
-/** One pass first, so that what code and stack fault in once is behind us. */
-static struct ps_region *warm(const char *name)
-{
-	struct ps_region *region = find(name);
-	ps_region_enter(region);
-	fault(1);
-	ps_region_leave(region);
-	ASSERT_OK(ps_regions_reset());
-	return region;
-}
-
-static void assert_faults(const char *name, uint64_t calls, uint64_t faults)
-{
-	const struct ps_region_sums *sums = sums_of(name);
-	ASSERT_NOT_NULL(sums);
-	ASSERT_EQ(sums->calls, calls);
-	ASSERT_EQ(sums->counted[0].value, faults);
-	ASSERT_EQ(sums->invalid, 0);
-}
 
 TEST(regions, nobody_looks_until_configured)
 {

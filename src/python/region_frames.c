@@ -21,7 +21,9 @@ struct tie {
 	struct tie *next;     // in its bucket
 	PyFrameObject *frame; // owned
 	struct ps_region *region;
+	const PyThreadState *thread; // that it last ran in; to be compared alone
 	bool is_paused;
+	bool is_missed; // it was suspended or went on where nobody told: what it counted is wrong
 };
 
 struct ps_region_frames {
@@ -55,20 +57,27 @@ static struct tie **find_tie(struct ps_region_frames *frames, const PyFrameObjec
 static void pause_frame(struct ps_region_frames *frames, const PyFrameObject *frame)
 {
 	for (struct tie *tie = *bucket_of(frames, frame); tie; tie = tie->next) {
-		if (tie->frame == frame && !tie->is_paused) {
+		if (tie->frame != frame)
+			continue;
+		if (!tie->is_paused)
 			ps_region_pause(tie->region);
-			tie->is_paused = true;
-		}
+		else
+			tie->is_missed = true;
+		tie->is_paused = true;
 	}
 }
 
 static void resume_frame(struct ps_region_frames *frames, const PyFrameObject *frame)
 {
 	for (struct tie *tie = *bucket_of(frames, frame); tie; tie = tie->next) {
-		if (tie->frame == frame && tie->is_paused) {
-			tie->is_paused = false;
+		if (tie->frame != frame)
+			continue;
+		if (tie->is_paused)
 			ps_region_resume(tie->region);
-		}
+		else
+			tie->is_missed = true;
+		tie->thread = PyThreadState_Get();
+		tie->is_paused = false;
 	}
 }
 
@@ -163,33 +172,103 @@ static struct tie **find_open_tie(struct ps_region_frames *frames, const struct 
 
 #if PY_VERSION_HEX < 0x030C0000
 
-// What on_profile is called with: a tuple of these.
+// What the function that on_profile is called with is bound to: a tuple of these.
 enum { WATCH_MODULE, WATCH_BEFORE, WATCH_BEFORE_OBJECT, NR_WATCH };
 
-static int on_profile(PyObject *watch, PyFrameObject *frame, int what, PyObject *arg)
+static struct ps_region_frames *frames_of_watch(PyObject *watch)
 {
-	PyObject *module = PyTuple_GET_ITEM(watch, WATCH_MODULE);
-	struct ps_region_frames *frames = ps_module_state(module)->region_frames;
+	return ps_module_state(PyTuple_GET_ITEM(watch, WATCH_MODULE))->region_frames;
+}
+
+static int on_profile(PyObject *function, PyFrameObject *frame, int what, PyObject *arg)
+{
+	PyObject *watch = PyCFunction_GET_SELF(function);
+	struct ps_region_frames *frames = frames_of_watch(watch);
 	if (what == PyTrace_CALL)
 		resume_frame(frames, frame);
 	PyObject *before = PyTuple_GET_ITEM(watch, WATCH_BEFORE);
 	int status = 0;
 	if (PS_UNLIKELY(before != Py_None)) {
-		Py_tracefunc function = (Py_tracefunc)PyLong_AsVoidPtr(before);
+		Py_tracefunc call = (Py_tracefunc)PyLong_AsVoidPtr(before);
 		PyObject *object = PyTuple_GET_ITEM(watch, WATCH_BEFORE_OBJECT);
-		status = function(object == Py_None ? NULL : object, frame, what, arg);
+		status = call(object == Py_None ? NULL : object, frame, what, arg);
 	}
 	if (what == PyTrace_RETURN)
 		pause_frame(frames, frame);
 	return status;
 }
 
+static bool is_watched(void)
+{
+	return PyThreadState_Get()->c_profilefunc == on_profile;
+}
+
+/** No pass is open in a frame: leave this thread as it was. Others go on being watched until they have a pass again. */
+static void unwatch(void)
+{
+	if (!is_watched())
+		return;
+	_cleanup_pydecref_ PyObject *function = PyThreadState_Get()->c_profileobj;
+	Py_INCREF(function);
+	PyObject *watch = PyCFunction_GET_SELF(function);
+	PyObject *before = PyTuple_GET_ITEM(watch, WATCH_BEFORE);
+	PyObject *object = PyTuple_GET_ITEM(watch, WATCH_BEFORE_OBJECT);
+	PyEval_SetProfile(before == Py_None ? NULL : (Py_tracefunc)PyLong_AsVoidPtr(before),
+			  object == Py_None ? NULL : object);
+}
+
+static PyObject *watch_again(PyObject *watch, PyObject *const *args, Py_ssize_t nr);
+
+static PyMethodDef watch_method = { "perfscope_watch", (PyCFunction)(void (*)(void))watch_again,
+				    METH_FASTCALL, NULL };
+
+/** The calling thread was not watched until now: what became of its frames is not known. */
+static void miss_ties(struct ps_region_frames *frames)
+{
+	for (size_t i = 0; frames->nr && i < NR_BUCKETS; i++) {
+		for (struct tie *tie = frames->buckets[i]; tie; tie = tie->next)
+			tie->is_missed |= tie->thread == PyThreadState_Get();
+	}
+}
+
+static int start_watch(PyObject *watch)
+{
+	miss_ties(frames_of_watch(watch));
+	_cleanup_pydecref_ PyObject *function = PyCFunction_New(&watch_method, watch);
+	if (!function)
+		return -1;
+	PyEval_SetProfile(on_profile, function);
+	return 0;
+}
+
+/** The program set what sys.getprofile() gave it while we watched, and Python calls that as (frame, event, arg). */
+static PyObject *watch_again(PyObject *watch, PyObject *const *args, Py_ssize_t nr)
+{
+	// Who calls us has borrowed us from the thread.
+	_cleanup_pydecref_ PyObject *ours = PyThreadState_Get()->c_profileobj;
+	Py_XINCREF(ours);
+	if (nr != 3 || !PyFrame_Check(args[0]) || !PyUnicode_Check(args[1])) {
+		PyErr_SetString(PyExc_TypeError, "a profile function is called by Python");
+		return NULL;
+	}
+	if (start_watch(watch) < 0)
+		return NULL;
+	PyFrameObject *frame = (PyFrameObject *)args[0];
+	if (!PyUnicode_CompareWithASCIIString(args[1], "call"))
+		resume_frame(frames_of_watch(watch), frame);
+	else if (!PyUnicode_CompareWithASCIIString(args[1], "return"))
+		pause_frame(frames_of_watch(watch), frame);
+	if (!frames_of_watch(watch)->nr)
+		unwatch();
+	Py_RETURN_NONE;
+}
+
 /** Let the calling thread tell of its calls; the profile function that it has is called as before. */
 static int watch(PyObject *module, PyFrameObject *frame)
 {
-	PyThreadState *thread = PyThreadState_Get();
-	if (thread->c_profilefunc == on_profile)
+	if (is_watched())
 		return 0;
+	PyThreadState *thread = PyThreadState_Get();
 	_cleanup_pydecref_ PyObject *before = Py_None;
 	Py_INCREF(before);
 	if (thread->c_profilefunc)
@@ -198,24 +277,7 @@ static int watch(PyObject *module, PyFrameObject *frame)
 		before ? PyTuple_Pack(NR_WATCH, module, before,
 				      thread->c_profileobj ? thread->c_profileobj : Py_None)
 		       : NULL;
-	if (!watch)
-		return -1;
-	PyEval_SetProfile(on_profile, watch);
-	return 0;
-}
-
-/** No pass is open in a frame: leave this thread as it was. Others go on being watched until they have a pass again. */
-static void unwatch(void)
-{
-	PyThreadState *thread = PyThreadState_Get();
-	if (thread->c_profilefunc != on_profile)
-		return;
-	_cleanup_pydecref_ PyObject *watch = thread->c_profileobj;
-	Py_INCREF(watch);
-	PyObject *before = PyTuple_GET_ITEM(watch, WATCH_BEFORE);
-	PyObject *object = PyTuple_GET_ITEM(watch, WATCH_BEFORE_OBJECT);
-	PyEval_SetProfile(before == Py_None ? NULL : (Py_tracefunc)PyLong_AsVoidPtr(before),
-			  object == Py_None ? NULL : object);
+	return watch ? start_watch(watch) : -1;
 }
 
 static int watch_init(PyObject *module, struct ps_region_frames *frames)
@@ -318,6 +380,11 @@ static void unwatch(void)
 {
 }
 
+static bool is_watched(void)
+{
+	return true;
+}
+
 #endif
 
 /* Passes. */
@@ -378,7 +445,7 @@ static int tie_pass(PyObject *module, PyFrameObject *frame, struct ps_region *re
 		return -1;
 	}
 	struct tie **bucket = bucket_of(frames, frame);
-	*tie = (struct tie){ *bucket, take_ptr(frame), region, false };
+	*tie = (struct tie){ *bucket, take_ptr(frame), region, PyThreadState_Get(), false, false };
 	owned = NULL;
 	*bucket = tie;
 	frames->nr++;
@@ -397,16 +464,27 @@ int ps_region_frames_enter(PyObject *module, struct ps_region *region)
 	return 0;
 }
 
+/** End the pass of @tie: as incomplete, where its frame was suspended or went on unseen. */
+static void leave_tied(const struct tie *tie)
+{
+	if (tie->is_paused)
+		ps_region_resume(tie->region);
+	if (tie->is_paused || tie->is_missed || !is_watched())
+		ps_region_abandon(tie->region);
+	else
+		ps_region_leave(tie->region);
+}
+
 void ps_region_frames_leave(PyObject *module, struct ps_region *region)
 {
 	struct ps_region_frames *frames = ps_module_state(module)->region_frames;
 	struct tie **place = frames && frames->nr ? find_open_tie(frames, region) : NULL;
 	struct tie *tie = place ? *place : NULL;
-	if (tie && tie->is_paused)
-		ps_region_resume(region);
-	ps_region_leave(region);
-	if (!tie)
+	if (!tie) {
+		ps_region_leave(region);
 		return;
+	}
+	leave_tied(tie);
 	*place = tie->next;
 	Py_DECREF(tie->frame);
 	free(tie);

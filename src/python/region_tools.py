@@ -7,9 +7,14 @@ import json
 import sys
 
 
+def is_of_kind(test, function):
+    """Whether test holds of function, or of what a call of such an object calls."""
+    return test(function) or (not inspect.isclass(function) and test(getattr(type(function), "__call__", None)))
+
+
 def wrap(region, function):
     """Return function with each of its calls a pass; a generator's or coroutine's pass is paused while it is suspended."""
-    if inspect.isasyncgenfunction(function):
+    if is_of_kind(inspect.isasyncgenfunction, function):
         @functools.wraps(function)
         async def wrapper(*args, **kwargs):
             with region:
@@ -32,12 +37,12 @@ def wrap(region, function):
                             step = generator.asend(sent)
                 finally:
                     await generator.aclose()
-    elif inspect.iscoroutinefunction(function):
+    elif is_of_kind(inspect.iscoroutinefunction, function):
         @functools.wraps(function)
         async def wrapper(*args, **kwargs):
             with region:
                 return await function(*args, **kwargs)
-    elif inspect.isgeneratorfunction(function):
+    elif is_of_kind(inspect.isgeneratorfunction, function):
         @functools.wraps(function)
         def wrapper(*args, **kwargs):
             with region:
@@ -55,6 +60,11 @@ def as_dict(total):
             "scaled": total.scaled, "coverage": total.coverage}
 
 
+def printable(name):
+    """A name as one piece of a line, whatever the program chose: nothing in it reaches a terminal as a command."""
+    return "".join(char if char.isprintable() else "?" for char in name)
+
+
 def cell(total, name):
     """What was counted; ~ stands before an estimate, - for what is not known."""
     if total.values.get(name) is not None:
@@ -67,12 +77,13 @@ def table(told):
     """Lines of a table, and below it what it cannot show."""
     names = list(told["events"])
     rows = [["region", "calls", "seconds", *names]]
-    rows += [[name, str(total.calls), f"{total.seconds:.6f}", *(cell(total, event) for event in names)]
+    rows += [[printable(name), str(total.calls), f"{total.seconds:.6f}", *(cell(total, event) for event in names)]
              for name, total in told["regions"].items()]
     widths = [max(map(len, column)) for column in zip(*rows)]
     for first, *rest in rows:
         yield "  ".join([first.ljust(widths[0]), *(text.rjust(width) for text, width in zip(rest, widths[1:]))])
     for name, total in told["regions"].items():
+        name = printable(name)
         if total.incomplete:
             yield f"{name}: {total.incomplete} pass{'' if total.incomplete == 1 else 'es'} incomplete"
         for event in names:

@@ -452,6 +452,13 @@ class TestTotals(RegionTestCase):
         self.assertEqual([told["events"], told["regions"]["work"]["values"]["page-faults"]], [list(EVENTS), 12])
         self.assertRaisesRegex(ValueError, "'table' or 'json', not 'xml'", perfscope.report, table, format="xml")
 
+    def test_a_name_cannot_break_the_table(self):
+        with perfscope.region("two\nlines\x1b[31m"):
+            pass
+        table = io.StringIO()
+        perfscope.report(table)
+        self.assertIn("\ntwo?lines?[31m  ", table.getvalue())
+
 
 class TestInactive(unittest.TestCase):
     def test_nothing_is_counted_where_nobody_looks(self):

@@ -12,8 +12,7 @@ void ps_counter_group_close(struct ps_counter_group *group)
 	for (size_t i = 0; i < group->nr; i++) {
 		if (group->pages[i])
 			munmap(group->pages[i], sysconf(_SC_PAGESIZE));
-		if (group->fds[i] >= 0)
-			close(group->fds[i]);
+		ps_counter_fd_close(group->fds[i], group->ids[i]);
 		ps_error_destroy(group->refusals[i]);
 	}
 	free(group);

@@ -19,6 +19,7 @@ struct ps_counter_group {
 	struct part parts[PS_MAX_COUNTERS];
 	bool is_direct;
 	int fds[PS_MAX_COUNTERS];
+	uint64_t ids[PS_MAX_COUNTERS]; // ps_counter_fd_id of each
 	struct ps_error *refusals[PS_MAX_COUNTERS];
 	struct perf_event_mmap_page *pages[PS_MAX_COUNTERS]; // all or none
 };

@@ -35,6 +35,13 @@ static struct perf_event_attr make_attr(const struct ps_counter *counter, unsign
 	};
 }
 
+/** ps_counter_open, and the descriptor out of the program's way. */
+static int open_kept(const struct perf_event_attr *attr, int group_fd)
+{
+	int fd = ps_counter_open(attr, group_fd);
+	return fd < 0 ? fd : ps_counter_fd_keep(fd);
+}
+
 /** On arm64 user space may read a counter only when its event says so (`rdpmc`, bit 1 of config1). */
 static int open_readable(struct perf_event_attr *attr, int group_fd)
 {
@@ -42,12 +49,12 @@ static int open_readable(struct perf_event_attr *attr, int group_fd)
 	if (attr->type != PERF_TYPE_SOFTWARE && !attr->inherit) {
 		struct perf_event_attr readable = *attr;
 		readable.config1 |= 2;
-		int fd = ps_counter_open(&readable, group_fd);
+		int fd = open_kept(&readable, group_fd);
 		if (fd >= 0)
 			return fd;
 	}
 #endif
-	return ps_counter_open(attr, group_fd);
+	return open_kept(attr, group_fd);
 }
 
 static int open_counter(const struct ps_counter *counter, unsigned int flags, int group_fd)
@@ -93,6 +100,16 @@ static bool part_runs(const struct part *part)
 	return is_read && (first->running_ns || !first->enabled_ns);
 }
 
+static void set_fd(struct ps_counter_group *group, size_t index, int fd,
+		   const struct ps_counter *counter)
+{
+	group->fds[index] = fd < 0 ? -1 : fd;
+	if (fd < 0)
+		group->refusals[index] = ps_counter_refusal(-fd, counter);
+	else
+		group->ids[index] = ps_counter_fd_id(fd);
+}
+
 /** Open the second half of @part anew, as a part of its own. */
 static void split_part(struct ps_counter_group *group, struct part *part,
 		       const struct ps_counter *counters, unsigned int flags)
@@ -104,11 +121,9 @@ static void split_part(struct ps_counter_group *group, struct part *part,
 		size_t index = part->indexes[i];
 		close(group->fds[index]);
 		int fd = open_counter(&counters[index], flags, half.fd);
-		group->fds[index] = fd < 0 ? -1 : fd;
-		if (fd < 0) {
-			group->refusals[index] = ps_counter_refusal(-fd, &counters[index]);
+		set_fd(group, index, fd, &counters[index]);
+		if (fd < 0)
 			continue;
-		}
 		half.fd = half.nr ? half.fd : fd;
 		half.indexes[half.nr++] = index;
 	}
@@ -181,9 +196,7 @@ static void open_all(struct ps_counter_group *group, const struct ps_counter *co
 {
 	for (size_t i = 0; i < group->nr; i++) {
 		int fd = open_in_part(group, i, &counters[i], flags);
-		group->fds[i] = fd < 0 ? -1 : fd;
-		if (fd < 0)
-			group->refusals[i] = ps_counter_refusal(-fd, &counters[i]);
+		set_fd(group, i, fd, &counters[i]);
 	}
 	fit_parts(group, counters, flags);
 	if (!(flags & PS_GROUP_INHERIT)) // the page knows nothing of threads that ended

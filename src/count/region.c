@@ -44,7 +44,7 @@ EXPORTED int perfscope_region_configure(const char *events, unsigned int flags)
 {
 	struct ps_counter counters[PS_MAX_COUNTERS];
 	size_t nr;
-	struct ps_error *error = ps_counters_parse(events, counters, &nr);
+	struct ps_error *error = ps_counters_parse(events ? events : "", counters, &nr);
 	if (error)
 		return keep_error(error);
 	for (size_t i = 0; flags & PERFSCOPE_REGION_USER_ONLY && i < nr; i++)
@@ -96,6 +96,7 @@ EXPORTED int perfscope_region_totals(const char *name, struct perfscope_region_t
 	_cleanup_free_ struct ps_region_total *totals = NULL;
 	size_t nr;
 	struct ps_error *error = ps_regions_read(false, &totals, &nr);
+	name = name ? name : "";
 	for (size_t i = 0; !error && i < nr; i++) {
 		if (strncmp(totals[i].name, name, PS_REGION_NAME_SIZE - 1))
 			continue;

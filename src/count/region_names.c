@@ -77,7 +77,8 @@ struct ps_error *ps_region_find(const char *name, struct ps_region **ret)
 static struct ps_error *find_cut(const char *name, struct ps_region **ret)
 {
 	char cut[PS_REGION_NAME_SIZE] = "";
-	memcpy(cut, name, strnlen(name, sizeof(cut) - 1));
+	if (name)
+		memcpy(cut, name, strnlen(name, sizeof(cut) - 1));
 	return ps_region_find(cut, ret);
 }
 

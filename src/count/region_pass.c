@@ -44,6 +44,20 @@ static inline void add_counted(struct ps_region_sums *sums, const struct sink *s
 	}
 }
 
+/** Why those of @failed have no value, where their opening did not tell that. */
+static void tell_unread(const struct thread *thread, uint32_t failed)
+{
+	for (size_t s = 0; s < thread->setup->nr_sinks; s++) {
+		const struct sink *sink = &thread->setup->sinks[s];
+		for (size_t i = 0; i < sink->nr; i++) {
+			if (failed >> sink->indexes[i] & 1)
+				ps_region_table_refuse(sink->table, i,
+						       "could not be read (the program may have "
+						       "closed its descriptor)");
+		}
+	}
+}
+
 void pass_end(struct thread *thread, struct pass *pass, int nr_calls)
 {
 	if (pass->depth > 1) {
@@ -55,6 +69,8 @@ void pass_end(struct thread *thread, struct pass *pass, int nr_calls)
 	struct ps_counter_reading now[PS_MAX_COUNTERS];
 	uint32_t failed = pass->failed | read_counters(thread, now); // first, see pass_begin
 	uint64_t elapsed_ns = ps_monotonic_ns() - pass->start_ns;
+	if (PS_UNLIKELY(failed))
+		tell_unread(thread, failed);
 	nr_calls += pass->nr_inner;
 	pass->depth = 0;
 	pass->nr_inner = 0;

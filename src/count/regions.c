@@ -81,12 +81,13 @@ struct ps_error *ps_regions_configure(const struct ps_counter *counters, size_t 
 				      setup->group_flags | strict, &group);
 	if (!error)
 		error = setup_refused_error(setup, group, group_flags & PS_GROUP_STRICT);
-	struct ps_region_sums measured;
-	if (!error)
-		error = calibrate(setup, group, &measured);
 	if (error)
 		return error;
-	setup_tell_refusals(setup, group);
+	setup_tell_refusals(setup, group); // first: passes would tell of what they cannot read
+	struct ps_region_sums measured;
+	error = calibrate(setup, group, &measured);
+	if (error)
+		return error;
 	install(take_ptr(setup));
 	overhead = measured;
 	return NULL;

@@ -419,6 +419,25 @@ TEST(regions, c_errors_say_why)
 	ASSERT_EQ(perfscope_region_configure("page-fault", 0), -1);
 	ASSERT_STR_EQ(perfscope_region_error(),
 		      "unknown counter 'page-fault'; did you mean page-faults?");
+	ASSERT_EQ(perfscope_region_configure(NULL, 0), -1);
+	ASSERT_STR_EQ(perfscope_region_error(), "no counters named");
+	configure("page-faults", 0);
+	perfscope_region_begin(NULL);
+	ASSERT_STR_EQ(perfscope_region_error(), "a region needs a name");
+	struct perfscope_region_totals told;
+	ASSERT_EQ(perfscope_region_totals(NULL, &told), -1);
+}
+
+TEST(regions, a_name_cannot_break_the_report)
+{
+	configure("page-faults", 0);
+	perfscope_region_begin("two\nlines\x1b[31m");
+	perfscope_region_end("two\nlines\x1b[31m");
+	char text[4096] = "";
+	FILE *file = fmemopen(text, sizeof(text), "w");
+	ASSERT_EQ(perfscope_region_report(file), 0);
+	fclose(file);
+	ASSERT_NOT_NULL(strstr(text, "\ntwo?lines?[31m  "));
 }
 
 TEST(regions, a_c_scope_ends_with_its_block)

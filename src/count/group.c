@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include "direct.h"
 #include "group.h"
 
 #include <string.h>
@@ -24,38 +23,8 @@ static uint32_t all_bits(size_t nr)
 	return (uint32_t)((1ULL << nr) - 1);
 }
 
-bool counter_part_read(const struct part *part, struct ps_counter_reading *ret)
+uint32_t group_read_parts(const struct ps_counter_group *group, struct ps_counter_reading *ret)
 {
-	struct {
-		uint64_t nr, enabled_ns, running_ns, values[PS_MAX_COUNTERS];
-	} data;
-	ssize_t size = offsetof(__typeof__(data), values) + part->nr * sizeof(*data.values);
-	if (PS_UNLIKELY(read(part->fd, &data, size) != size))
-		return false;
-	for (size_t i = 0; i < part->nr; i++)
-		ret[part->indexes[i]] =
-			(struct ps_counter_reading){ data.values[i], data.enabled_ns,
-						     data.running_ns };
-	return true;
-}
-
-static bool read_direct(const struct ps_counter_group *group, struct ps_counter_reading *ret)
-{
-	for (size_t i = 0; i < group->nr; i++) {
-		if (!ps_direct_read(group->pages[i], &ret[i]))
-			return false;
-	}
-	return true;
-}
-
-uint32_t ps_counter_group_read_bits(struct ps_counter_group *group, struct ps_counter_reading *ret)
-{
-	if (group->is_direct && PS_LIKELY(read_direct(group, ret)))
-		return 0;
-	// As a rule there is one part with all counters, and one call.
-	if (PS_LIKELY(group->nr_parts == 1 && group->parts->nr == group->nr &&
-		      counter_part_read(group->parts, ret)))
-		return 0;
 	uint32_t failed = all_bits(group->nr);
 	memset(ret, 0, group->nr * sizeof(*ret));
 	for (const struct part *part = group->parts; part < group->parts + group->nr_parts;
@@ -66,6 +35,11 @@ uint32_t ps_counter_group_read_bits(struct ps_counter_group *group, struct ps_co
 			failed &= ~(1U << part->indexes[i]);
 	}
 	return failed;
+}
+
+uint32_t ps_counter_group_read_bits(struct ps_counter_group *group, struct ps_counter_reading *ret)
+{
+	return group_read(group, ret);
 }
 
 bool ps_counter_group_read(struct ps_counter_group *group, struct ps_counter_reading *ret)
@@ -91,5 +65,5 @@ size_t ps_counter_group_nr_parts(const struct ps_counter_group *group)
 bool ps_counter_group_is_direct(const struct ps_counter_group *group)
 {
 	struct ps_counter_reading reading[PS_MAX_COUNTERS];
-	return group->is_direct && read_direct(group, reading);
+	return group->is_direct && group_read_direct(group, reading);
 }

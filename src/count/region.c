@@ -26,17 +26,25 @@ __attribute__((constructor(101))) static void attach(void)
 	ps_regions_attach_environment();
 }
 
+/** NULL: the error is kept. */
+static struct ps_region *find(const char *name)
+{
+	struct ps_region *region = NULL;
+	keep_error(ps_region_find_quickly(name, &region));
+	return region;
+}
+
 EXPORTED void perfscope_region_begin_active(const char *name)
 {
-	struct ps_region *region;
-	if (!keep_error(ps_region_find_quickly(name, &region)))
+	struct ps_region *region = find(name);
+	if (PS_LIKELY(region))
 		ps_region_enter(region);
 }
 
 EXPORTED void perfscope_region_end_active(const char *name)
 {
-	struct ps_region *region;
-	if (!keep_error(ps_region_find_quickly(name, &region)))
+	struct ps_region *region = find(name);
+	if (PS_LIKELY(region))
 		ps_region_leave(region);
 }
 

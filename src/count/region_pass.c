@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "engine.h"
+#include "group.h"
 
-static uint32_t read_counters(const struct thread *thread, struct ps_counter_reading *ret)
+static inline __attribute__((always_inline)) uint32_t read_counters(const struct thread *thread,
+								    struct ps_counter_reading *ret)
 {
 	if (PS_LIKELY(thread->group))
-		return ps_counter_group_read_bits(thread->group, ret);
+		return group_read(thread->group, ret);
 	return (uint32_t)((1ULL << thread->setup->nr_counters) - 1);
 }
 

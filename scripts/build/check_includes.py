@@ -24,9 +24,9 @@ ROOMS["cli"] = LEFT_OF_PYTHON + ["python", "script"]
 
 # The room of each header in include/perfscope.
 HEADERS = {
-    "base": "bytes cleanup demangle error leftover log monotonic nearest text text_table version",
+    "base": "bytes cleanup error leftover log monotonic nearest text text_table version",
     "decode": "byte_order field machine sample sample_field sample_text",
-    "event": "format pmu probe region_spec schema source spec syscalls tracepoint",
+    "event": "demangle format pmu probe region_spec schema source spec syscalls tracepoint",
     "task": "tasks",
     "stream": "boundary clock cpu_watch losses merge passes record ring session target",
     "symbol": "lookup maps symbol",
@@ -44,7 +44,7 @@ LIBRARIES = [
     ("libpfm4", r"#\s*include\s*<perfmon/", r"src/event/pmu[^/]*\.[ch]"),
     ("libperf", r"#\s*include\s*<(perf|internal)/", r"src/stream/session[^/]*\.[ch]"),
     ("libdw and libelf", r"#\s*include\s*<(elfutils/|gelf\.h|libelf\.h|dwarf\.h)", r"src/symbol/.*|src/event/probe[^/]*\.[ch]"),
-    ("libiberty", r"#\s*include\s*<(libiberty/|demangle\.h)", r"src/base/demangle\.c"),
+    ("libiberty", r"#\s*include\s*<(libiberty/|demangle\.h)", r"src/event/demangle\.c"),
     ("zstd", r"#\s*include\s*<zstd", r"src/recording/.*"),
     ("Python", r"#\s*include\s*<(Python|structmember)\.h>",
      r"src/(python|script)/.*|include/perfscope/python\.h"),

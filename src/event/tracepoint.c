@@ -265,13 +265,33 @@ static bool matches(const char *pattern, const char *name)
 	return !fnmatch(pattern, name, FNM_NOESCAPE);
 }
 
+static bool is_there(const char *tracefs, const char *system, const char *name)
+{
+	_cleanup_free_ char *path = NULL;
+	if (asprintf(&path, "%s/events/%s/%s/format", tracefs, system, name) < 0) {
+		path = NULL;
+		return false;
+	}
+	return !access(path, F_OK);
+}
+
+/** Visit an event. Probes come and go: one that has gone meanwhile is not in the way of the others. */
+static struct ps_error *walk_match(struct walk *walk, const char *system, const char *name)
+{
+	struct ps_error *error = walk->visit ? walk->visit(system, name, walk->argument) : NULL;
+	if (error && !is_there(walk->tracefs, system, name)) {
+		ps_error_destroy(error);
+		return NULL;
+	}
+	walk->nr_matches++;
+	return error;
+}
+
 static struct ps_error *walk_event(struct walk *walk, const char *system, const char *name,
 				   bool is_system_match)
 {
-	if (is_system_match && matches(walk->name, name)) {
-		walk->nr_matches++;
-		return walk->visit ? walk->visit(system, name, walk->argument) : NULL;
-	}
+	if (is_system_match && matches(walk->name, name))
+		return walk_match(walk, system, name);
 	if (!walk->nearest)
 		return NULL;
 	_cleanup_free_ char *full = NULL;
@@ -295,6 +315,11 @@ static struct ps_error *walk_system(struct walk *walk, const char *system)
 	}
 	_cleanup_names_ struct names events = { 0 };
 	struct ps_error *error = list_folders(path, &events);
+	if (error && error->os_errno == ENOENT) {
+		// The last probe of this system went meanwhile.
+		ps_error_destroy(error);
+		return NULL;
+	}
 	for (size_t i = 0; i < events.nr && !error; i++)
 		error = walk_event(walk, system, events.names[i], is_match);
 	return error;
@@ -353,14 +378,7 @@ static bool is_pattern(const char *text)
 /** Without wildcards no folder need be listed: the name is there or it is not. */
 static bool is_exact(const char *tracefs, const char *system, const char *name)
 {
-	if (!is_plain_name(system) || !is_plain_name(name))
-		return false;
-	_cleanup_free_ char *path = NULL;
-	if (asprintf(&path, "%s/events/%s/%s/format", tracefs, system, name) < 0) {
-		path = NULL;
-		return false;
-	}
-	return !access(path, F_OK);
+	return is_plain_name(system) && is_plain_name(name) && is_there(tracefs, system, name);
 }
 
 struct ps_error *ps_tracepoint_glob(const char *tracefs, const char *system, const char *name,

@@ -85,6 +85,12 @@ struct totals {
 	size_t nr_schemas;
 };
 
+/** Probes of a perfscope that runs beside this test come and go. */
+static bool is_probe(const char *system)
+{
+	return !strncmp(system, "perfscope_", strlen("perfscope_"));
+}
+
 static struct ps_error *compare_format(const char *system, const char *name, void *argument)
 {
 	struct totals *totals = argument;
@@ -111,13 +117,13 @@ static struct ps_error *compare_format(const char *system, const char *name, voi
 	const char zeros[8192] = { 0 };
 	free(ps_format_print(schema->format,
 			     (struct ps_bytes){ (const uint8_t *)zeros, sizeof(zeros) }));
-	totals->nr_schemas++;
+	totals->nr_schemas += !is_probe(system);
 	return NULL;
 }
 
 static struct ps_error *count(const char *system, const char *name, void *argument)
 {
-	(*(size_t *)argument)++;
+	*(size_t *)argument += !is_probe(system);
 	return NULL;
 }
 

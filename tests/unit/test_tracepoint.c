@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "test.h"
 
+#include <errno.h>
 #include <perfscope/tracepoint.h>
 #include <sys/stat.h>
 
@@ -140,6 +141,29 @@ TEST(tracepoint, an_error_of_the_visitor_ends_the_walk)
 	ASSERT_ERROR(ps_tracepoint_glob(fixture.path, "sched", "*", refuse, &nr), PS_ERROR_LIMIT,
 		     "enough");
 	ASSERT_EQ(nr, 1);
+	teardown(&fixture);
+}
+
+/** Another program takes away its probes while they are looked at. */
+static struct ps_error *take_away(const char *system_name, const char *name, void *path)
+{
+	char command[160];
+	snprintf(command, sizeof(command), "rm -r %s/events/%s", (char *)path,
+		 strcmp(system_name, "irq") ? system_name : "sched");
+	ASSERT_EQ(system(command), 0);
+	return strcmp(system_name, "irq") ? ps_error_os(ENOENT, "%s", name) : NULL;
+}
+
+TEST(tracepoint, what_goes_during_the_walk_is_left_out)
+{
+	struct fixture fixture;
+	setup(&fixture);
+	// The first one visited takes the next system away.
+	ASSERT_OK(ps_tracepoint_glob(fixture.path, "*", "*", take_away, fixture.path));
+	put(&fixture, "sched", "sched_switch", "format", "");
+	// The only one that matches goes itself: then there is none.
+	ASSERT_ERROR(ps_tracepoint_glob(fixture.path, "sch*", "*", take_away, fixture.path),
+		     PS_ERROR_NOT_FOUND, "there is no tracepoint sch*:*");
 	teardown(&fixture);
 }
 

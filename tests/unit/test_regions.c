@@ -424,7 +424,7 @@ TEST(regions, c_errors_say_why)
 	configure("page-faults", 0);
 	perfscope_region_begin(NULL);
 	ASSERT_STR_EQ(perfscope_region_error(), "a region needs a name");
-	struct perfscope_region_totals told;
+	struct perfscope_region_total told;
 	ASSERT_EQ(perfscope_region_totals(NULL, &told), -1);
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 /**
- * What the two halves of the parser of event texts share.
+ * What the files of the parser of event texts share: spec.c has lists, spec_event.c one event, spec_probe.c probes,
+ * spec_attribute.c and spec_modifier.c what stands behind a name.
  */
 #ifndef PERFSCOPE_SPEC_PARSE_H
 #define PERFSCOPE_SPEC_PARSE_H
 
+#include <ctype.h>
 #include <perfscope/spec.h>
 
 struct ps_reader {
@@ -12,6 +14,34 @@ struct ps_reader {
 	size_t at;
 	bool is_in_braces;
 };
+
+static inline char ps_reader_peek(const struct ps_reader *reader)
+{
+	return reader->text[reader->at];
+}
+
+static inline bool ps_is_space(char c)
+{
+	return isspace((unsigned char)c);
+}
+
+/** Whether an event has ended at @c. */
+static inline bool ps_spec_is_end(char c)
+{
+	return !c || c == ',' || c == '}' || ps_is_space(c);
+}
+
+static inline void ps_reader_skip_space(struct ps_reader *reader)
+{
+	while (ps_is_space(ps_reader_peek(reader)))
+		reader->at++;
+}
+
+static inline void ps_reader_skip_blanks(struct ps_reader *reader)
+{
+	while (ps_reader_peek(reader) == ' ' || ps_reader_peek(reader) == '\t')
+		reader->at++;
+}
 
 /** PS_ERROR_USAGE with a caret at @column. */
 struct ps_error *ps_reader_error(const struct ps_reader *reader, size_t column, const char *format,
@@ -37,6 +67,19 @@ struct ps_error *ps_reader_find_slash(const struct ps_reader *reader, size_t sta
 /** Parse the attributes, and a PMU's terms, from @start to @end. */
 struct ps_error *ps_spec_parse_attributes(const struct ps_reader *reader, size_t start, size_t end,
 					  struct ps_spec *spec);
+
+/** Parse one event into @spec, which the caller deinitialises also on failure. */
+struct ps_error *ps_spec_parse_event(struct ps_reader *reader, struct ps_spec *spec);
+
+/** Which kind of probe the event at @text is, "uprobe"; NULL: none. */
+const char *ps_spec_probe_kind(const char *text);
+
+/** Parse the probe of @kind at the reader. */
+struct ps_error *ps_spec_parse_probe(struct ps_reader *reader, const char *kind,
+				     struct ps_spec *spec);
+
+/** Parse what may stand behind the name of any event. */
+struct ps_error *ps_spec_parse_tail(struct ps_reader *reader, struct ps_spec *spec);
 
 /** The number of modifier letters at @text. */
 size_t ps_spec_span_modifiers(const char *text);

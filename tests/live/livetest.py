@@ -29,6 +29,9 @@ LOAD = os.environ.get("PS_TEST_LOAD", os.path.join(BUILD, "tests", "load"))
 TRACEFS = os.environ.get("PERFSCOPE_TRACEFS", "/sys/kernel/tracing")
 TIMEOUT_S = 60
 
+# With it, print() writes a line and its end one by one, and another program's line comes between.
+os.environ.pop("PYTHONUNBUFFERED", None)
+
 # Numbers of the system calls in which a process waits for events: x86-64, and those common to all others.
 WAITING_CALLS = {"7", "22", "73", "232", "271", "281", "441"}
 

@@ -58,6 +58,9 @@ struct ps_stack_frames {
 	struct ps_lent_frame *lent; // max_lent, owned
 };
 
+// Regions whose name was the same object as when they were made, as literals are.
+#define PS_NR_QUICK_REGIONS 64
+
 /** State of one module object. */
 struct ps_module_state {
 	PyTypeObject *event_type; // EventType
@@ -65,8 +68,11 @@ struct ps_module_state {
 	PyTypeObject *totals;
 	PyTypeObject *region_pass;
 	PyTypeObject *region;
+	PyTypeObject *kept_method;
 	PyTypeObject *counter_group;
-	PyObject *regions;			// dict: name to Region
+	PyObject *regions; // dict: name to Region
+	// Some of these, by the low bits of the name's address; borrowed, NULL: none yet.
+	PyObject *quick_regions[PS_NR_QUICK_REGIONS];
 	PyObject *region_tools;			// module of region_tools.py; NULL: not used yet
 	struct ps_region_frames *region_frames; // owned; NULL: no region was entered yet
 	bool is_overhead_subtracted;		// as configure() was told
@@ -271,6 +277,9 @@ int ps_perf_events_add(PyObject *module);
 /** region(): the one Region of @name. New reference. */
 PyObject *ps_region_get(PyObject *module, PyObject *name);
 
+/** Let each Region keep what `with` asks it for. -1 with an exception set. */
+int ps_region_keep_methods(struct ps_module_state *state);
+
 /** configure(), regions(), reset() and report(). New references. */
 PyObject *ps_regions_configure_python(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *ps_regions_python(PyObject *module, PyObject *args, PyObject *kwargs);
@@ -280,19 +289,11 @@ PyObject *ps_regions_report_python(PyObject *module, PyObject *args, PyObject *k
 /** What @name is in region_tools.py. New reference. */
 PyObject *ps_region_tool(PyObject *module, const char *name);
 
-/**
- * Begin a pass of @region: one of a generator or coroutine is paused while that is suspended. 0, or -1 with an exception
- * set, and no pass begun.
- */
-int ps_region_frames_enter(PyObject *module, struct ps_region *region);
-
-/** End it. */
-void ps_region_frames_leave(PyObject *module, struct ps_region *region);
-
-/** Takes NULL. */
+/** Takes NULL, as does destroy. */
+int ps_region_frames_traverse(struct ps_region_frames *frames, visitproc visit, void *arg);
 void ps_region_frames_destroy(struct ps_region_frames *frames);
 
 extern PyType_Spec EventType_spec, PerfEvent_spec, PerfEventTotals_spec, RegionPass_spec,
-	Region_spec, CounterGroup_spec;
+	Region_spec, KeptMethod_spec, CounterGroup_spec;
 
 #endif

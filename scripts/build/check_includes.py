@@ -42,11 +42,11 @@ LIBRARIES = [
     ("libtraceevent", r"#\s*include\s*<(traceevent/|event-parse\.h|event-utils\.h|trace-seq\.h)",
      r"src/event/format[^/]*\.[ch]"),
     ("libpfm4", r"#\s*include\s*<perfmon/", r"src/event/pmu[^/]*\.[ch]"),
-    ("libperf", r"#\s*include\s*<(perf|internal)/", r"src/stream/session[^/]*\.[ch]"),
+    ("libperf", r"#\s*include\s*<(perf/|internal/(?!pycore_))", r"src/stream/session[^/]*\.[ch]"),
     ("libdw and libelf", r"#\s*include\s*<(elfutils/|gelf\.h|libelf\.h|dwarf\.h)", r"src/symbol/.*|src/event/probe[^/]*\.[ch]"),
     ("libiberty", r"#\s*include\s*<(libiberty/|demangle\.h)", r"src/event/demangle\.c"),
     ("zstd", r"#\s*include\s*<zstd", r"src/recording/.*"),
-    ("Python", r"#\s*include\s*<(Python|structmember)\.h>",
+    ("Python", r"#\s*include\s*<(Python|structmember|frameobject|internal/pycore_\w+)\.h>",
      r"src/(python|script)/.*|include/perfscope/python\.h"),
     ("stderr", r"\b(stderr|STDERR_FILENO|perror|warnx?|errx?)\b(?=\s*[,;)(])", r"src/base/log\.c|src/cli/.*"),
 ]

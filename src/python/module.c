@@ -131,6 +131,8 @@ static int module_exec(PyObject *module)
 	    add_type(module, &PerfEventTotals_spec, "PerfEventTotals", &state->totals) < 0 ||
 	    add_type(module, &RegionPass_spec, "RegionPass", &state->region_pass) < 0 ||
 	    add_type(module, &Region_spec, NULL, &state->region) < 0 ||
+	    add_type(module, &KeptMethod_spec, NULL, &state->kept_method) < 0 ||
+	    ps_region_keep_methods(state) < 0 ||
 	    add_type(module, &CounterGroup_spec, "PerfEventGroup", &state->counter_group) < 0)
 		return -1;
 	if (add_exception(module, "PerfEventError", DOC_PerfEventError, PyExc_RuntimeError,
@@ -154,12 +156,13 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
 	Py_VISIT(state->totals);
 	Py_VISIT(state->region_pass);
 	Py_VISIT(state->region);
+	Py_VISIT(state->kept_method);
 	Py_VISIT(state->counter_group);
 	Py_VISIT(state->regions);
 	Py_VISIT(state->region_tools);
 	Py_VISIT(state->perf_event_error);
 	Py_VISIT(state->decode_error);
-	return 0;
+	return ps_region_frames_traverse(state->region_frames, visit, arg);
 }
 
 static int module_clear(PyObject *module)
@@ -170,6 +173,8 @@ static int module_clear(PyObject *module)
 	Py_CLEAR(state->totals);
 	Py_CLEAR(state->region_pass);
 	Py_CLEAR(state->region);
+	Py_CLEAR(state->kept_method);
+	memset(state->quick_regions, 0, sizeof(state->quick_regions));
 	Py_CLEAR(state->counter_group);
 	Py_CLEAR(state->regions);
 	Py_CLEAR(state->region_tools);

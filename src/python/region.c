@@ -55,8 +55,8 @@ static PyObject *Region_call(Region *self, PyObject *args, PyObject *kwargs)
 	PyObject *function;
 	if (!PyArg_UnpackTuple(args, "region", 1, 1, &function))
 		return NULL;
-	if (!PyCallable_Check(function) || (kwargs && PyDict_GET_SIZE(kwargs))) {
-		PyErr_SetString(PyExc_TypeError, "region(name) decorates a function");
+	if (kwargs && PyDict_GET_SIZE(kwargs)) {
+		PyErr_SetString(PyExc_TypeError, "region(name) decorates one function");
 		return NULL;
 	}
 	_cleanup_pydecref_ PyObject *wrap = ps_region_tool(self->module, "wrap");

@@ -257,5 +257,8 @@ PyObject *ps_regions_report_python(PyObject *module, PyObject *args, PyObject *k
 	_cleanup_pydecref_ PyObject *told = make_told(module, &reading);
 	free(reading.totals);
 	_cleanup_pydecref_ PyObject *report = told ? ps_region_tool(module, "report") : NULL;
-	return report ? PyObject_CallFunction(report, "OOs", told, file, format) : NULL;
+	bool is_active = host_of(module) || ps_regions_are_active();
+	return report ? PyObject_CallFunction(report, "OOsO", told, file, format,
+					      is_active ? Py_True : Py_False)
+		      : NULL;
 }

@@ -9,11 +9,23 @@ import sys
 
 def is_of_kind(test, function):
     """Whether test holds of function, or of what a call of such an object calls."""
-    return test(function) or (not inspect.isclass(function) and test(getattr(type(function), "__call__", None)))
+    return test(function) or test(getattr(type(function), "__call__", None))
+
+
+def refuse(region, thing):
+    if isinstance(thing, type):
+        raise TypeError(f"{region} decorates a function, not the class {thing.__name__}: decorate its methods")
+    kind = type(thing).__name__
+    hint = f": write it below @{kind}" if hasattr(thing, "__get__") else ""
+    raise TypeError(f"{region} decorates a function, not a {kind}{hint}")
 
 
 def wrap(region, function):
     """Return function with each of its calls a pass; a generator's or coroutine's pass is paused while it is suspended."""
+    if isinstance(function, (classmethod, staticmethod)):
+        return type(function)(wrap(region, function.__func__))
+    if isinstance(function, type) or not callable(function):
+        refuse(region, function)
     if is_of_kind(inspect.isasyncgenfunction, function):
         @functools.wraps(function)
         async def wrapper(*args, **kwargs):
@@ -60,11 +72,6 @@ def as_dict(total):
             "scaled": total.scaled, "coverage": total.coverage}
 
 
-def printable(name):
-    """A name as one piece of a line, whatever the program chose: nothing in it reaches a terminal as a command."""
-    return "".join(char if char.isprintable() else "?" for char in name)
-
-
 def cell(total, name):
     """What was counted; ~ stands before an estimate, - for what is not known."""
     if total.values.get(name) is not None:
@@ -73,17 +80,22 @@ def cell(total, name):
     return "-" if scaled is None else f"~{scaled:.0f}"
 
 
+def plain(name):
+    """name with ? for what a terminal would take as a command, or cannot show."""
+    return "".join(character if character.isprintable() else "?" for character in name)
+
+
 def table(told):
     """Lines of a table, and below it what it cannot show."""
     names = list(told["events"])
     rows = [["region", "calls", "seconds", *names]]
-    rows += [[printable(name), str(total.calls), f"{total.seconds:.6f}", *(cell(total, event) for event in names)]
+    rows += [[plain(name), str(total.calls), f"{total.seconds:.6f}", *(cell(total, event) for event in names)]
              for name, total in told["regions"].items()]
     widths = [max(map(len, column)) for column in zip(*rows)]
     for first, *rest in rows:
         yield "  ".join([first.ljust(widths[0]), *(text.rjust(width) for text, width in zip(rest, widths[1:]))])
     for name, total in told["regions"].items():
-        name = printable(name)
+        name = plain(name)
         if total.incomplete:
             yield f"{name}: {total.incomplete} pass{'' if total.incomplete == 1 else 'es'} incomplete"
         for event in names:
@@ -98,12 +110,12 @@ def table(told):
         yield f"no room for a region in a thread, {told['missed']} times: its passes are missing"
 
 
-def report(told, file, kind):
-    """Write what is told of all regions to file, or sys.stdout."""
+def report(told, file, kind, is_active):
+    """Write what is told of all regions to file, or sys.stdout. Not is_active: nobody counts."""
     if kind == "json":
         text = json.dumps({**told, "regions": {name: as_dict(total) for name, total in told["regions"].items()}}, indent=1)
     elif kind == "table":
-        text = "\n".join(table(told))
+        text = "\n".join(table(told)) if is_active else "no region is counted: call configure() first"
     else:
         raise ValueError(f"report: format is 'table' or 'json', not {kind!r}")
     (sys.stdout if file is None else file).write(text + "\n")

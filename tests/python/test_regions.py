@@ -4,6 +4,7 @@
 import asyncio
 import contextlib
 import cProfile
+import functools
 import inspect
 import io
 import json
@@ -382,8 +383,50 @@ class TestDecorator(RegionTestCase):
             self.assertEqual([calls, incomplete, faults - nr in range(3)], [1, 0, True], name)
 
     def test_what_is_no_function_is_refused(self):
-        self.assertRaises(TypeError, perfscope.region("work"), 5)
-        self.assertRaises(TypeError, perfscope.region("work"))
+        work = perfscope.region("work")
+        for thing, reason in ((5, r"^region\('work'\) decorates a function, not a int$"),
+                              (type("Parser", (), {}), "not the class Parser: decorate its methods$"),
+                              (property(len), "not a property: write it below @property$"),
+                              (functools.cached_property(len), "not a cached_property: write it below @cached_property$")):
+            with self.subTest(reason):
+                self.assertRaisesRegex(TypeError, reason, work, thing)
+        self.assertRaises(TypeError, work)
+        self.assertRaises(TypeError, work, len, name="x")
+
+    def test_methods_of_each_kind_whatever_decorator_comes_first(self):
+        pages, work = self.pages, perfscope.region("work")
+
+        class Parser:
+            @work
+            def plain(self):
+                pages.touch(1)
+
+            @work
+            @classmethod
+            def outside(cls, nr):
+                pages.touch(nr)
+                return cls
+
+            @classmethod
+            @work
+            def inside(cls, nr):
+                pages.touch(nr)
+                return cls
+
+            @work
+            @staticmethod
+            def static(nr):
+                pages.touch(nr)
+                return nr
+
+        def call_all(parser):
+            parser.plain()
+            return [parser.outside(2), Parser.outside(3), parser.inside(4), parser.static(5), Parser.static(6)]
+        expected = [Parser, Parser, Parser, 5, 6]
+        self.assertEqual(call_all(Parser()), expected)
+        perfscope.reset()
+        self.assertEqual(call_all(Parser()), expected)
+        self.assertEqual(self.told(), (6, 0, 21))
 
 
 class TestTotals(RegionTestCase):
@@ -460,7 +503,23 @@ class TestTotals(RegionTestCase):
         self.assertIn("\ntwo?lines?[31m  ", table.getvalue())
 
 
+    def test_a_report_has_names_that_any_terminal_takes(self):
+        for name in ("caf\udce9", "a\x1b[31m\n", "\u00e4 b"):
+            perfscope.region(name).__exit__(None, None, None)
+        out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+        perfscope.report(out)
+        out.seek(0)
+        lines = out.read().splitlines()
+        self.assertEqual([line[:7].rstrip() for line in lines[1:4]], ["caf?", "a?[31m?", "\u00e4 b"])
+        self.assertEqual(lines[4:7], ["caf?: 1 pass incomplete", "a?[31m?: 1 pass incomplete", "\u00e4 b: 1 pass incomplete"])
+
+
 class TestInactive(unittest.TestCase):
+    def test_a_report_says_that_nobody_counts(self):
+        source = "import perfscope\nwith perfscope.region('a'): pass\nperfscope.report()"
+        run = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
+        self.assertEqual(run.stdout, "no region is counted: call configure() first\n")
+
     def test_nothing_is_counted_where_nobody_looks(self):
         source = "import perfscope\nwith perfscope.region('a'): pass\n" \
                  "print(perfscope.regions(), perfscope.reset(), len(__import__('os').listdir('/proc/self/fd')))"

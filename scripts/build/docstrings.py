@@ -27,11 +27,19 @@ def strip_annotations(arguments):
     return arguments
 
 
+def constructor(node):
+    """The signature of a class that has a constructor, without self; else nothing."""
+    for method in node.body:
+        if isinstance(method, ast.FunctionDef) and method.name == "__init__":
+            return signature(method).replace("__init__($self, ", node.name + "(")
+    return ""
+
+
 def docstrings(body, prefix=""):
     """Yield (C name, docstring) of all that has one: classes, functions, annotated names."""
     for node, follower in zip(body, body[1:] + [None]):
         if isinstance(node, ast.ClassDef):
-            yield prefix + node.name, ast.get_docstring(node)
+            yield prefix + node.name, constructor(node) + ast.get_docstring(node)
             yield from docstrings(node.body, f"{prefix}{node.name}_")
         elif isinstance(node, ast.FunctionDef) and ast.get_docstring(node):
             yield prefix + node.name, signature(node) + ast.get_docstring(node)

@@ -130,7 +130,7 @@ static int module_exec(PyObject *module)
 	    add_type(module, &PerfEvent_spec, "PerfEvent", &state->perf_event) < 0 ||
 	    add_type(module, &PerfEventTotals_spec, "PerfEventTotals", &state->totals) < 0 ||
 	    add_type(module, &RegionPass_spec, "RegionPass", &state->region_pass) < 0 ||
-	    add_type(module, &Region_spec, NULL, &state->region) < 0 ||
+	    add_type(module, &Region_spec, "Region", &state->region) < 0 ||
 	    add_type(module, &KeptMethod_spec, NULL, &state->kept_method) < 0 ||
 	    ps_region_keep_methods(state) < 0 ||
 	    add_type(module, &CounterGroup_spec, "PerfEventGroup", &state->counter_group) < 0)

@@ -10,12 +10,16 @@ static const char *const names[] = { "EVENTS",		"PerfEventError",  "PerfEventGro
 
 static int fill(PyObject *module, PyObject *submodule)
 {
-	for (const char *const *name = names; *name; name++) {
+	_cleanup_pydecref_ PyObject *all = PyList_New(0);
+	for (const char *const *name = names; all && *name; name++) {
 		_cleanup_pydecref_ PyObject *value = PyObject_GetAttrString(module, *name);
-		if (!value || PyObject_SetAttrString(submodule, *name, value) < 0)
+		_cleanup_pydecref_ PyObject *text = PyUnicode_FromString(*name);
+		if (!value || PyObject_SetAttrString(submodule, *name, value) < 0 || !text ||
+		    PyList_Append(all, text) < 0)
 			return -1;
 	}
-	return 0;
+	// help() shows what a module has from elsewhere only where it is listed.
+	return all ? PyObject_SetAttrString(submodule, "__all__", all) : -1;
 }
 
 int ps_perf_events_add(PyObject *module)

@@ -2,7 +2,9 @@
 """perfscope.perf_events: what code written for scope_profiler.perf_events works with."""
 
 import gc
+import inspect
 import os
+import pydoc
 import sys
 import threading
 import time
@@ -53,6 +55,18 @@ class TestProgram(CountingTestCase):
         for name in ("EVENTS", "PerfEventError", "PerfEventGroup", "PerfEventTotals", "validate_events"):
             self.assertIs(getattr(perfscope.perf_events, name), getattr(perfscope, name))
         self.assertTrue(issubclass(PerfEventError, RuntimeError))
+
+
+    def test_help_shows_how_they_are_made(self):
+        self.assertEqual(str(inspect.signature(PerfEventGroup)), "(events)")
+        self.assertEqual(list(inspect.signature(PerfEventTotals).parameters),
+                         ["calls", "values", "scaled", "coverage", "seconds", "incomplete"])
+        text = pydoc.render_doc(perfscope.perf_events, renderer=pydoc.plaintext)
+        self.assertIn("PerfEventGroup(events)\n", text)
+        self.assertRegex(text, r"PerfEventError\b")
+
+    def test_what_a_stub_tells_of_can_be_named(self):
+        self.assertIsInstance(perfscope.region("x"), perfscope.Region)
 
 
 class TestNames(unittest.TestCase):

@@ -90,7 +90,7 @@ class TestExamples(LiveTestCase):
         return nr_run
 
     def test_examples_of_the_readme(self):
-        self.assertEqual(self.check_page("README.md"), 10)
+        self.assertEqual(self.check_page("README.md"), 11)
 
     def test_examples_of_scripting(self):
         self.assertEqual(self.check_page("docs/scripting.md"), 6)
@@ -128,6 +128,14 @@ class TestManPage(unittest.TestCase):
         page = read("docs/perfscope.1")
         between = re.search(r'^\.\\" perfscope --man-options$\n(.*?)^\.\\" end$', page, re.M | re.S)
         self.assertEqual(between[1], options, "put the output of perfscope --man-options into docs/perfscope.1")
+
+    def test_attributes_and_probes_are_told(self):
+        page = re.sub(r"\\f.", "", read("docs/perfscope.1").replace("\\-", "-"))
+        events = page.partition("\n.SH EVENTS\n")[2].partition("\n.SH ")[0]
+        names = re.findall(r'^\t\{ "([\w-]+)", ATTRIBUTE_', read("src/event/spec_attribute.c"), re.M)
+        self.assertGreater(len(names), 15)
+        names += ["uprobe", "uretprobe", "kprobe", "kretprobe", "usdt"]
+        self.assertEqual([name for name in names if not re.search(rf"(?<![\w-]){name}(?![\w-])", events)], [])
 
     def test_page_is_sound(self):
         result = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", "docs/perfscope.1"], cwd=ROOT,

@@ -226,6 +226,23 @@ bool ps_elf_walk(const struct ps_elf *elf, ps_elf_visit visit, void *argument)
 	return true;
 }
 
+bool ps_elf_imports(const struct ps_elf *elf, const char *name)
+{
+	GElf_Shdr header;
+	Elf_Scn *section = next_section(elf->elf, NULL, SHT_DYNSYM, &header);
+	Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
+	size_t nr = data && header.sh_entsize ? data->d_size / header.sh_entsize : 0;
+	for (size_t i = 0; i < nr; i++) {
+		GElf_Sym symbol;
+		if (!gelf_getsym(data, i, &symbol) || symbol.st_shndx != SHN_UNDEF)
+			continue;
+		const char *other = elf_strptr(elf->elf, header.sh_link, symbol.st_name);
+		if (other && !strcmp(other, name))
+			return true;
+	}
+	return false;
+}
+
 /** The address of the section .stapsdt.base, by which prelink may have moved all; 0: none. */
 static uint64_t find_base(Elf *elf, size_t names)
 {

@@ -46,6 +46,9 @@ struct ps_elf_function {
 typedef bool (*ps_elf_visit)(const struct ps_elf_function *function, void *argument);
 bool ps_elf_walk(const struct ps_elf *elf, ps_elf_visit visit, void *argument);
 
+/** Whether the file calls a function @name of some library. */
+bool ps_elf_imports(const struct ps_elf *elf, const char *name);
+
 /** A usdt probe at one place; the texts are borrowed. */
 struct ps_elf_note {
 	const char *provider, *name, *args;

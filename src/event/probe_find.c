@@ -246,6 +246,11 @@ static struct ps_error *no_function(const struct search *search)
 			PS_ERROR_NOT_FOUND,
 			"%s has no code of %s: it was inlined, and nothing is left of it",
 			search->elf.path, spec->name);
+	if (ps_elf_imports(&search->elf, spec->name))
+		return ps_error_format(PS_ERROR_NOT_FOUND,
+				       "%s calls %s, but does not have it: name the library that "
+				       "has, one of those that ldd lists",
+				       search->elf.path, spec->name);
 	_cleanup_free_ char *names = nearest_functions(search);
 	const char *why = ps_elf_is_stripped(&search->elf)
 				  ? " (it is stripped: only exported functions have names)"

@@ -283,6 +283,11 @@ class TestErrors(ProbeTestCase):
         self.assert_refused(event, 1, f"perfscope: {event}: {program} has no function steps (it is stripped: only exported "
                             "functions have names)")
 
+    def test_a_function_of_a_library_is_looked_for_there(self):
+        event = "uprobe:malloc@/bin/ls"
+        self.assert_refused(event, 1, f"perfscope: {event}: /bin/ls calls malloc, but does not have it: name the library that "
+                            "has, one of those that ldd lists")
+
     def test_another_user_is_told_what_it_needs(self):
         # The build may lie where only root comes, as below /root.
         command, probed = (shutil.copy(path, self.folder) for path in (COMMAND, PROBED))

@@ -40,6 +40,12 @@ class TestScripts(LiveTestCase):
         rows = self.rows(run, 1)
         self.assertEqual([rows["getppid"], rows["kill"]], [["load", "getppid", "1000"], ["load", "kill", "7"]])
 
+    def test_regions_shows_those_of_the_option(self):
+        run = self.run_shipped("regions", options=["-r", "one=syscalls:sys_enter_getppid..syscalls:sys_exit_getppid"], load=["getppid", 1000])
+        self.assertIn(["REGION", "CALLS", "INCOMPLETE", "US", "task-clock", "page-faults"], [line.split() for line in run.lines])
+        one = self.rows(run)["one"]
+        self.assertEqual(one[:3] + one[5:], ["one", "1000", "0", "0.0"])
+
     def test_syslat_counts_calls_and_errors(self):
         load = ["getppid", 1000, "+", "kill", 0, 7, "+", "open", "/does/not/exist"]
         few = self.rows(self.run_shipped("syslat", "--top", 100, load=[*load, 0]))

@@ -120,11 +120,15 @@ class TestWith(RegionTestCase):
         self.assertGreaterEqual(total.seconds, 0.02)
 
     def test_task_clock_is_the_thread_cpu_clock(self):
-        with perfscope.region("work"):
-            start = end = time.thread_time_ns()
-            while end < start + 300_000_000:
-                end = time.thread_time_ns()
-        self.assertAlmostEqual(perfscope.regions()["work"].values["task-clock"], end - start, delta=0.02 * (end - start))
+        def difference():
+            perfscope.reset()
+            with perfscope.region("work"):
+                start = end = time.thread_time_ns()
+                while end < start + 50_000_000:
+                    end = time.thread_time_ns()
+            return abs(perfscope.regions()["work"].values["task-clock"] / (end - start) - 1)
+        # A hypervisor that takes the CPU away is in task-clock, and not in the thread's clock: the least of some rounds.
+        self.assertLess(min(difference() for _ in range(10)), 0.02)
 
     def test_a_million_passes_leave_nothing(self):
         def run(nr):

@@ -60,7 +60,8 @@ $(BUILD)/tests/floor: tests/bench/floor.c $(BUILD)/flags $(BUILD)/python-flags
 	$(call say,LINK)$(CC) $(TEST_CFLAGS) $(PYTHON_CFLAGS) $(ALL_LDFLAGS) -o $@ $< $(PYTHON_LIBS)
 
 # Programs that know only what is installed: the header and the library.
-REGION_PROGRAMS := $(BUILD)/tests/region_c $(BUILD)/tests/region_cpp $(BUILD)/tests/region_bench
+REGION_PROGRAMS := $(BUILD)/tests/region_c $(BUILD)/tests/region_cpp $(BUILD)/tests/region_bench \
+	$(BUILD)/tests/region_host $(BUILD)/tests/region_plugin.so
 region-programs: $(REGION_PROGRAMS)
 REGION_TEST_FLAGS = -O2 -g -Wall -Wextra -Werror -Iinclude $(filter -fsanitize%,$(CFLAGS))
 $(BUILD)/tests/region_c: tests/live/region_c.c $(REGION_LIBRARY)
@@ -68,6 +69,12 @@ $(BUILD)/tests/region_bench: tests/bench/region.c $(REGION_LIBRARY)
 $(BUILD)/tests/region_c $(BUILD)/tests/region_bench:
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) -std=gnu11 $(REGION_TEST_FLAGS) -o $@ $^ -lpthread
+$(BUILD)/tests/region_host: tests/live/region_host.c
+	@mkdir -p $(@D)
+	$(call say,LINK)$(CC) -std=gnu11 $(REGION_TEST_FLAGS) -o $@ $^ -lpthread -ldl
+$(BUILD)/tests/region_plugin.so: tests/live/region_plugin.c $(REGION_LIBRARY)
+	@mkdir -p $(@D)
+	$(call say,LINK)$(CC) -std=gnu11 $(REGION_TEST_FLAGS) -fPIC -shared -o $@ $^ -lpthread
 # A test runs it with a table of its own.
 $(BUILD)/tests/test_regions: $(BUILD)/tests/region_c
 $(BUILD)/tests/region_cpp: tests/live/region_cpp.cpp $(REGION_LIBRARY)

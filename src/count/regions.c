@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "engine.h"
 
+#include <dlfcn.h>
 #include <perfscope/region.h>
 #include <string.h>
+
+// Not there in a static program, and before glibc 2.34 without -ldl.
+#pragma weak dladdr
+#pragma weak dlsym
 
 __attribute__((visibility("default"))) int perfscope_region_is_active;
 
@@ -49,8 +54,21 @@ static void after_fork_in_child(void)
 	pthread_mutex_unlock(&engine_lock);
 }
 
+/** A plugin that has this library stays loaded, also after dlclose: threads that end call end_thread. */
+static void stay_loaded(void)
+{
+	Dl_info info;
+	if (!dladdr || !dlsym || !dladdr(&once, &info) || !info.dli_fname)
+		return;
+	// By its name, or the linker warns each static program of it.
+	__typeof__(&dlopen) open = dlsym(RTLD_DEFAULT, "dlopen");
+	if (open)
+		open(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
 static void start_engine(void)
 {
+	stay_loaded();
 	pthread_key_create(&thread_key, end_thread);
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }

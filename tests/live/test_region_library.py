@@ -115,6 +115,14 @@ class TestLibrary(unittest.TestCase):
         self.assertEqual(offered, {"perfscope_region_" + name for name in (
             "is_active", "begin_active", "end_active", "configure", "error", "totals", "reset", "report")})
 
+    def test_plugins_count_each_for_itself_and_can_be_unloaded(self):
+        with tempfile.TemporaryDirectory() as folder:
+            plugins = [shutil.copy(os.path.join(BUILD, "tests", "region_plugin.so"), os.path.join(folder, name))
+                       for name in ("first.so", "second.so")]
+            run = subprocess.run([os.path.join(BUILD, "tests", "region_host"), *plugins], capture_output=True, text=True,
+                                 timeout=60, check=False)
+        self.assertEqual([run.returncode, run.stdout, run.stderr], [0, "1 2\n0\n", ""])
+
     def test_the_report_is_a_table(self):
         run = subprocess.run([C_PROGRAM, "report", "12"], env=dict(os.environ, EVENTS="page-faults"),
                              capture_output=True, text=True, timeout=60, check=True)

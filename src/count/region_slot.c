@@ -50,7 +50,7 @@ struct ps_region_slot *ps_region_table_claim(struct ps_region_table *table, cons
 		atomic_fetch_add(&table->head->nr_missed, 1);
 		return NULL;
 	}
-	slot->nr_counters = table->head->nr_counters;
+	slot->nr_counters = table->nr_counters;
 	slot->pid_namespace = table->pid_namespace;
 	slot->exec_id = table->exec_id;
 	memcpy(slot->name, name, strnlen(name, PS_REGION_NAME_SIZE - 1)); // the rest is 0
@@ -67,9 +67,10 @@ struct ps_region_sums *ps_region_slot_edit(struct ps_region_slot *slot)
 {
 	uint64_t state = atomic_load_explicit(&slot->state, memory_order_relaxed);
 	unsigned int whole = state_sequence(state) & 1;
+	uint32_t nr = slot->nr_counters; // others can write to the slot too
+	nr = nr < PS_MAX_COUNTERS ? nr : PS_MAX_COUNTERS;
 	memcpy(&slot->sums[!whole], &slot->sums[whole],
-	       offsetof(struct ps_region_sums, counted) +
-		       slot->nr_counters * sizeof(struct ps_counter_reading));
+	       offsetof(struct ps_region_sums, counted) + nr * sizeof(struct ps_counter_reading));
 	return &slot->sums[!whole];
 }
 

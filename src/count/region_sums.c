@@ -52,21 +52,35 @@ int64_t slot_read_since_reset(const struct ps_region_table *table, uint32_t inde
 	return open;
 }
 
-/** The entry of @name, made where it is new; NULL: no memory. */
-static struct past *find_past(struct ps_region_table *table, const char *name)
+static struct past *add_past(struct ps_region_table *table, const char *name, uint32_t hash)
 {
-	for (size_t i = 0; i < table->nr_past; i++) {
-		if (!strncmp(table->past[i].name, name, PS_REGION_NAME_SIZE))
-			return &table->past[i];
+	// Room for as many as the next power of two.
+	size_t nr = table->nr_past;
+	if (!(nr & (nr - 1))) {
+		struct past *grown =
+			reallocarray(table->past, nr ? 2 * nr : 1, sizeof(*table->past));
+		if (!grown)
+			return NULL;
+		table->past = grown;
 	}
-	struct past *grown = realloc(table->past, (table->nr_past + 1) * sizeof(*grown));
-	if (!grown)
+	if (!name_index_add(&table->past_index, hash, nr))
 		return NULL;
-	table->past = grown;
-	struct past *past = &grown[table->nr_past++];
+	struct past *past = &table->past[table->nr_past++];
 	*past = (struct past){ 0 };
 	memcpy(past->name, name, PS_REGION_NAME_SIZE - 1);
 	return past;
+}
+
+/** The entry of @name, made where it is new; NULL: no memory. */
+static struct past *find_past(struct ps_region_table *table, const char *name)
+{
+	uint32_t hash = name_hash(name, 0);
+	size_t cursor = 0, place;
+	while (name_index_next(&table->past_index, hash, &cursor, &place)) {
+		if (!strncmp(table->past[place].name, name, PS_REGION_NAME_SIZE - 1))
+			return &table->past[place];
+	}
+	return add_past(table, name, hash);
 }
 
 /** Whether @pid has ended and waits to be waited for. */

@@ -77,6 +77,18 @@ static struct ps_error *make_file(const char *path, int *ret)
 	return NULL;
 }
 
+/** Keep what the head says, from where no other process can change it. */
+static void keep_head(struct ps_region_table *table)
+{
+	const struct table_head *head = table->head;
+	memcpy(table->counters, head->counters, sizeof(table->counters));
+	for (size_t i = 0; i < PS_MAX_COUNTERS; i++)
+		table->counters[i].name[PS_COUNTER_NAME_SIZE - 1] = '\0';
+	uint32_t nr = head->nr_counters;
+	table->nr_counters = nr < PS_MAX_COUNTERS ? nr : PS_MAX_COUNTERS;
+	table->group_flags = head->group_flags;
+}
+
 static void fill_head(struct table_head *head, const struct ps_counter *counters, size_t nr,
 		      unsigned int group_flags)
 {
@@ -107,6 +119,7 @@ struct ps_error *ps_region_table_create(const char *path, const struct ps_counte
 	if (error)
 		return error;
 	fill_head(table->head, counters, nr_counters, group_flags);
+	keep_head(table);
 	*ret = take_ptr(table);
 	return NULL;
 }
@@ -155,6 +168,7 @@ struct ps_error *ps_region_table_open(const char *path, struct ps_region_table *
 	if (!is_our_layout(table->head))
 		return ps_error_format(PS_ERROR_BAD_DATA,
 				       "%s: not a table of regions of this version", path);
+	keep_head(table);
 	release_former(table);
 	*ret = take_ptr(table);
 	return NULL;
@@ -172,6 +186,7 @@ void ps_region_table_destroy(struct ps_region_table *table)
 		free(table->bases[i]);
 	free(table->bases);
 	free(table->past);
+	free(table->past_index.places);
 	free(table->path);
 	pthread_mutex_destroy(&table->lock);
 	free(table);
@@ -183,6 +198,7 @@ void ps_region_table_forked(struct ps_region_table *table)
 	pthread_mutex_init(&table->lock, NULL);
 	table->past = NULL;
 	table->nr_past = 0;
+	table->past_index = (struct name_index){ 0 };
 	table->bases = NULL;
 	table->soft_limit = 256;
 	table->pid = getpid();
@@ -198,13 +214,13 @@ void ps_region_table_forked(struct ps_region_table *table)
 const struct ps_counter *ps_region_table_counters(const struct ps_region_table *table,
 						  size_t *ret_nr)
 {
-	*ret_nr = table->head->nr_counters;
-	return table->head->counters;
+	*ret_nr = table->nr_counters;
+	return table->counters;
 }
 
 unsigned int ps_region_table_group_flags(const struct ps_region_table *table)
 {
-	return table->head->group_flags;
+	return table->group_flags;
 }
 
 void ps_region_table_refuse(struct ps_region_table *table, size_t index, const char *reason)
@@ -219,8 +235,11 @@ void ps_region_table_refuse(struct ps_region_table *table, size_t index, const c
 
 const char *ps_region_table_reason(const struct ps_region_table *table, size_t index)
 {
-	const struct table_reason *kept = &table->head->reasons[index];
-	return atomic_load(&kept->state) == REASON_READY ? kept->text : NULL;
+	struct table_reason *kept = &table->head->reasons[index];
+	if (atomic_load(&kept->state) != REASON_READY)
+		return NULL;
+	kept->text[REASON_SIZE - 1] = '\0';
+	return kept->text;
 }
 
 uint64_t ps_region_table_nr_missed(const struct ps_region_table *table)

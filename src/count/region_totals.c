@@ -8,6 +8,7 @@ struct totals {
 	struct ps_region_total *items;
 	int64_t *open;
 	size_t nr, nr_allocated;
+	struct name_index index;
 };
 
 static bool totals_grow(struct totals *totals)
@@ -28,12 +29,16 @@ static bool totals_grow(struct totals *totals)
 /** The entry of @name and thread, made where it is new; -1: no memory. Of another pid namespace @tid may come with any @pid. */
 static ssize_t totals_find(struct totals *totals, const char *name, pid_t pid, pid_t tid)
 {
-	for (size_t i = 0; i < totals->nr; i++) {
-		const struct ps_region_total *item = &totals->items[i];
+	uint32_t hash = name_hash(name, tid);
+	size_t cursor = 0, place;
+	while (name_index_next(&totals->index, hash, &cursor, &place)) {
+		const struct ps_region_total *item = &totals->items[place];
 		if (item->tid == tid && !strcmp(item->name, name))
-			return i;
+			return place;
 	}
 	if (totals->nr == totals->nr_allocated && !totals_grow(totals))
+		return -1;
+	if (!name_index_add(&totals->index, hash, totals->nr))
 		return -1;
 	struct ps_region_total *item = &totals->items[totals->nr];
 	*item = (struct ps_region_total){ .pid = pid, .tid = tid };
@@ -127,6 +132,7 @@ struct ps_error *ps_region_table_read(struct ps_region_table *table, bool by_thr
 	if (is_complete)
 		totals_finish(&totals, refused_counters(table), at_end);
 	free(totals.open);
+	free(totals.index.places);
 	if (!is_complete) {
 		free(totals.items);
 		return &ps_enomem;

@@ -5,6 +5,7 @@
 #ifndef PERFSCOPE_COUNT_TABLE_H
 #define PERFSCOPE_COUNT_TABLE_H
 
+#include "name_index.h"
 #include <perfscope/region_table.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -80,7 +81,9 @@ struct past {
 };
 
 struct ps_region_table {
-	struct table_head *head;
+	struct table_head *head; // others write to it too: nothing in it bounds what we do
+	struct ps_counter counters[PS_MAX_COUNTERS];
+	uint32_t nr_counters, group_flags;
 	struct ps_region_slot *slots;
 	size_t size;   // of the mapping
 	char *path;    // NULL: memory of this process
@@ -91,6 +94,7 @@ struct ps_region_table {
 	pthread_mutex_t lock; // of what follows
 	struct past *past;
 	size_t nr_past;
+	struct name_index past_index;
 	struct ps_region_sums *
 		*bases;	     // of each slot, what ps_region_table_reset takes off; or NULL
 	uint32_t soft_limit; // a table of memory is swept before it grows over it

@@ -73,6 +73,9 @@ struct ps_spec_list {
 #define PS_SPEC_MAX_SIZE 65536
 struct ps_error *ps_spec_parse(const char *text, struct ps_spec_list *list);
 
+/** Whether @name is an attribute of events: "stack". */
+bool ps_spec_is_attribute(const char *name);
+
 void ps_spec_list_deinit(struct ps_spec_list *list);
 
 /** The name of the handler of @system and @name: "sys__name"; `-`, `.`, `:` and the like become `_`. The caller frees it. */

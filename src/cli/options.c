@@ -288,6 +288,8 @@ struct ps_error *ps_options_check(struct ps_options *options)
 	if (list_targets(options, targets) > 1)
 		return ps_error_format(PS_ERROR_USAGE, "%s and %s exclude each other: give one",
 				       targets[0], targets[1]);
+	if (options->freq && options->period)
+		return ps_error_format(PS_ERROR_USAGE, "-F and -c exclude each other: give one");
 	// The default may have been replaced only by the clock that it needs.
 	if (options->is_tsc && options->clock != PS_CLOCK_MONOTONIC &&
 	    options->clock != PS_CLOCK_PERF)

@@ -88,6 +88,7 @@ static struct ps_error *unknown_counter(const char *name)
 	struct ps_nearest nearest;
 	ps_nearest_init(&nearest, name);
 	ps_error_destroy(ps_counter_walk(offer_counter, &nearest));
+	ps_nearest_add(&nearest, "profile");
 	offer_tracepoints(&nearest);
 	_cleanup_free_ char *text = ps_nearest_text(&nearest);
 	ps_nearest_deinit(&nearest);

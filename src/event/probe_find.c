@@ -314,6 +314,12 @@ static struct ps_error *find_in_file(struct search *search)
 	return find_functions(search);
 }
 
+/** Whether what @error is about is a filter behind a FILE without quotes. */
+static bool may_have_filter(const struct ps_error *error, const char *file)
+{
+	return strstr(file, "//") || file[strlen(file) - 1] == '/' || error->os_errno == ENOTDIR;
+}
+
 struct ps_error *ps_probe_find(const struct ps_spec *spec, struct ps_probe_places *ret)
 {
 	struct search search = { .spec = spec };
@@ -329,7 +335,7 @@ struct ps_error *ps_probe_find(const struct ps_spec *spec, struct ps_probe_place
 		error = ps_probe_file_path(spec->file, &path);
 		if (!error)
 			error = ps_elf_open(path, &search.elf);
-		if (error && strstr(spec->file, "//"))
+		if (error && may_have_filter(error, spec->file))
 			error = ps_error_hint(error, "FILE stands in quotes where a filter or "
 						     "attributes follow");
 		if (!error) {

@@ -165,6 +165,11 @@ static const struct attribute *find_attribute(const char *name)
 	return NULL;
 }
 
+bool ps_spec_is_attribute(const char *name)
+{
+	return find_attribute(name);
+}
+
 static struct ps_error *unknown_attribute(const struct ps_reader *reader, const struct item *item)
 {
 	struct ps_nearest nearest;

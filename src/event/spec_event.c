@@ -89,6 +89,8 @@ struct ps_error *ps_spec_parse_tail(struct ps_reader *reader, struct ps_spec *sp
 		return error;
 	if (ps_reader_peek(reader) == '/')
 		return ps_reader_error(reader, reader->at, "modifiers stand at the end");
+	if (ps_reader_peek(reader) == '@' && spec->kind == PS_SPEC_TRACEPOINT)
+		return ps_spec_unknown_probe(reader, spec);
 	return ps_reader_error(reader, reader->at, "this does not belong to an event");
 }
 

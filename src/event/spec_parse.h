@@ -78,6 +78,9 @@ const char *ps_spec_probe_kind(const char *text);
 struct ps_error *ps_spec_parse_probe(struct ps_reader *reader, const char *kind,
 				     struct ps_spec *spec);
 
+/** The error for the event of @spec, which is no probe but has a file. */
+struct ps_error *ps_spec_unknown_probe(const struct ps_reader *reader, const struct ps_spec *spec);
+
 /** Parse what may stand behind the name of any event. */
 struct ps_error *ps_spec_parse_tail(struct ps_reader *reader, struct ps_spec *spec);
 

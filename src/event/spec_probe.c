@@ -5,6 +5,7 @@
 #include "spec_parse.h"
 
 #include <ctype.h>
+#include <perfscope/nearest.h>
 #include <string.h>
 
 static const char *const probes[] = { "uprobe", "uretprobe", "kprobe", "kretprobe", "usdt" };
@@ -17,6 +18,20 @@ const char *ps_spec_probe_kind(const char *text)
 			return probes[i];
 	}
 	return NULL;
+}
+
+struct ps_error *ps_spec_unknown_probe(const struct ps_reader *reader, const struct ps_spec *spec)
+{
+	struct ps_nearest nearest;
+	ps_nearest_init(&nearest, spec->system);
+	for (size_t i = 0; i < PS_ARRAY_SIZE(probes); i++) {
+		if (*probes[i] == 'u') // those of the kernel have none
+			ps_nearest_add(&nearest, probes[i]);
+	}
+	_cleanup_free_ char *text = ps_nearest_text(&nearest);
+	ps_nearest_deinit(&nearest);
+	return ps_reader_error(reader, reader->at, "%s is no kind of probe%s", spec->system,
+			       text && *text ? text : " (uprobe, uretprobe and usdt have a file)");
 }
 
 /**

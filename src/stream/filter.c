@@ -159,6 +159,12 @@ static struct ps_error *unknown_field_error(const struct ps_source *source, cons
 	_cleanup_free_ char *name = strndup(field, size);
 	if (!name)
 		return &ps_enomem;
+	if (ps_spec_is_attribute(name))
+		return ps_error_format(
+			PS_ERROR_USAGE,
+			"unknown field %s (attributes stand behind the filter, which "
+			"may be empty: %s//%s/)",
+			name, source->name, name);
 	struct ps_nearest nearest;
 	ps_nearest_init(&nearest, name);
 	for (size_t i = 0; source->schema && i < source->schema->nr_fields; i++)

@@ -268,6 +268,12 @@ class TestErrors(ProbeTestCase):
             event = f"uprobe:f@{path}"
             self.assert_refused(event, 1, f"perfscope: {event}: {path}: {reason}")
 
+    def test_a_filter_behind_a_file_without_quotes(self):
+        for rest, reason in ("/n>1/", "Not a directory"), ("//alias=x/", "Not a directory"):
+            event = f"uprobe:steps@{PROBED}{rest}"
+            self.assert_refused(event, 1, f"perfscope: {event}: {PROBED}{rest}: {reason} "
+                                "(FILE stands in quotes where a filter or attributes follow)")
+
     def test_offsets_and_addresses_beyond(self):
         event = f"uprobe:steps+5000@{PROBED}"
         run = self.run_command(*self.script_arguments(NOTHING, event, [], ["--run", PROBED, 1]))

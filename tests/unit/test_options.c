@@ -258,6 +258,7 @@ TEST(options, check_names_what_is_missing_or_too_much)
 	ASSERT_CHECK("no SCRIPT before --run, which takes all that follows", "--run", "x.py");
 	ASSERT_CHECK("no event: give -e EVENT, or __options__ in the script", "x.py");
 	ASSERT_CHECK("-a and -p exclude each other", "-a", "-p1", "x.py");
+	ASSERT_CHECK("-F and -c exclude each other", "-F99", "-c3", "x.py");
 	ASSERT_CHECK("-t and --run exclude each other", "-t1", "x.py", "--run", "ls");
 	ASSERT_CHECK("--tsc needs the clock perf", "--tsc", "--clock=tai", "-ea", "x.py");
 }

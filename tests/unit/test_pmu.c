@@ -156,6 +156,9 @@ TEST(pmu, an_unknown_counter_gets_the_nearest_names)
 	struct ps_error *error = resolve("cylces", &attr);
 	ASSERT_STR_EQ(error->message, "cylces: no event is called so here; did you mean cycles?");
 	ps_error_destroy(error);
+	error = resolve("profil", &attr);
+	ASSERT_STR_EQ(error->message, "profil: no event is called so here; did you mean profile?");
+	ps_error_destroy(error);
 	ASSERT_ERROR(resolve("CS", &attr), PS_ERROR_NOT_FOUND, "did you mean cs?");
 }
 

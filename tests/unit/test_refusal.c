@@ -92,6 +92,7 @@ TEST(session, a_wrong_filter_is_refused_by_what_is_wrong)
 		     "sys_enter_kill: filter '((pid>1)': a parenthesis is open; close it");
 	check_filter("comm == \"x", "a quote is open");
 	check_filter("pid > 1 && pidd == 3", "unknown field pidd; did you mean pid");
+	check_filter("stack", "unknown field stack (attributes stand behind the filter");
 	check_filter("comm ~ \"a b\" && sag > 1", "unknown field sag");
 	check_filter("pid > 1)", "a parenthesis is closed that was not opened");
 	check_filter("pid > 1 ||", "|| joins two comparisons; one is missing");

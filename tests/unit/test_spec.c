@@ -328,6 +328,9 @@ TEST(spec, what_is_wrong_is_shown_at_its_column)
 	assert_refused("sched:a//stack=1/", 15, "stack takes no value");
 	assert_refused("sched:a//stack,/", 14, "an attribute is missing after the comma");
 	assert_refused("cycles/freq=0/", 12, "freq is to be a number from 1 to 4294967295");
+	assert_refused("uprob:f@./prog", 7, "uprob is no kind of probe; did you mean uprobe?");
+	assert_refused("sys:f@./prog", 5,
+		       "sys is no kind of probe (uprobe, uretprobe and usdt have a file)");
 	assert_refused("cycles/freq=1,period=1/", 14, "freq and period exclude each other");
 	assert_refused("cycles/cpus=a/", 12, "cpus is to be a list of CPUs, as 0-3,8");
 	assert_refused("{cycles", 0, "this brace is not closed");

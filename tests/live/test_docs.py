@@ -90,10 +90,10 @@ class TestExamples(LiveTestCase):
         return nr_run
 
     def test_examples_of_the_readme(self):
-        self.assertEqual(self.check_page("README.md"), 11)
+        self.assertEqual(self.check_page("README.md"), 14)
 
     def test_examples_of_scripting(self):
-        self.assertEqual(self.check_page("docs/scripting.md"), 6)
+        self.assertEqual(self.check_page("docs/scripting.md"), 7)
 
     def test_examples_of_regions(self):
         self.assertEqual(self.check_page("docs/regions.md"), 3)

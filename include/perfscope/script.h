@@ -69,7 +69,11 @@ struct ps_error *ps_script_load(const char *name, struct ps_script **ret, int *r
 struct ps_error *ps_script_bind(struct ps_script *script, const struct ps_source_list *sources);
 void ps_script_destroy(struct ps_script *script); // takes NULL
 
-/** Write a script template for @sources to @file. */
-struct ps_error *ps_template_write(const struct ps_source_list *sources, FILE *file);
+/**
+ * Write a script template for @sources to @file. @options: what stands besides -e and -r in its first line, each word
+ * with a blank before it: " -g -F 99".
+ */
+struct ps_error *ps_template_write(const struct ps_source_list *sources, const char *options,
+				   FILE *file);
 
 #endif

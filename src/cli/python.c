@@ -68,14 +68,46 @@ static struct ps_error *resolve_events(const struct ps_options *options, struct 
 	return error ? error : ps_sources_resolve(&named->specs, &source_options, &named->sources);
 }
 
+/** The options that decide what samples there are and what is in them: " -g -F 99". The caller frees it; NULL: no memory. */
+static char *sampling_words(const struct ps_options *options)
+{
+	static const char *const stacks[] = {
+		[PS_STACK_NONE] = "",
+		[PS_STACK_FP] = " -g",
+		[PS_STACK_DWARF] = " --call-graph=dwarf",
+		[PS_STACK_LBR] = " --call-graph=lbr",
+	};
+	char *text = NULL;
+	size_t size;
+	FILE *stream = open_memstream(&text, &size);
+	if (!stream)
+		return NULL;
+	fputs(stacks[options->stack], stream);
+	fputs(options->with_user_stack ? "" : " --no-user-callchain", stream);
+	fputs(options->with_kernel_stack ? "" : " --no-kernel-callchain", stream);
+	if (options->max_stack)
+		fprintf(stream, " --max-stack %u", (unsigned int)options->max_stack);
+	if (options->freq)
+		fprintf(stream, " -F %llu", (unsigned long long)options->freq);
+	if (options->period)
+		fprintf(stream, " -c %llu", (unsigned long long)options->period);
+	if (fclose(stream)) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
 /** --help: with -e a script template, else what the command takes. */
 static struct ps_error *print_help(const struct ps_options *options,
 				   const struct ps_source_list *sources)
 {
-	if (options->nr_events || options->nr_regions)
-		return ps_template_write(sources, stdout);
-	ps_options_help(stdout);
-	return NULL;
+	if (!options->nr_events && !options->nr_regions) {
+		ps_options_help(stdout);
+		return NULL;
+	}
+	_cleanup_free_ char *words = sampling_words(options);
+	return words ? ps_template_write(sources, words, stdout) : &ps_enomem;
 }
 
 static void set_log_level(const struct ps_options *options)

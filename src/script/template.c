@@ -90,7 +90,8 @@ static char *event_text(const struct ps_source_list *sources)
 	return text;
 }
 
-static struct ps_error *write_head(const struct ps_source_list *sources, FILE *file)
+static struct ps_error *write_head(const struct ps_source_list *sources, const char *options,
+				   FILE *file)
 {
 	_cleanup_free_ char *events = event_text(sources);
 	if (!events)
@@ -104,8 +105,8 @@ static struct ps_error *write_head(const struct ps_source_list *sources, FILE *f
 		fputs(" -r ", file);
 		put_word(file, sources->regions->regions[i].text);
 	}
-	fputs(" this_file.py\n"
-	      "\"\"\"A script for perfscope: each function is called as its docstring says; each "
+	fprintf(file, "%s this_file.py\n", options);
+	fputs("\"\"\"A script for perfscope: each function is called as its docstring says; each "
 	      "is "
 	      "optional.\"\"\"\n"
 	      "import perfscope\n"
@@ -166,6 +167,9 @@ static void write_stub(const struct ps_source *source, const char *handler, FILE
 	}
 }
 
+/** What is made of the kernel's addresses is what a script wants. */
+static const char stack_field[] = "_callchain";
+
 static int longest_name(const struct ps_source *source)
 {
 	size_t longest = 0;
@@ -173,6 +177,8 @@ static int longest_name(const struct ps_source *source)
 		size_t length = strlen(source->schema->fields[i].name);
 		longest = length > longest ? length : longest;
 	}
+	if (source->attr.sample_type & PERF_SAMPLE_CALLCHAIN)
+		longest = longest > strlen(stack_field) ? longest : strlen(stack_field);
 	for (size_t i = 0; i < ps_nr_sample_fields; i++) {
 		size_t length = strlen(ps_sample_fields[i].name);
 		if (has_part(source, &ps_sample_fields[i]))
@@ -211,7 +217,13 @@ static void write_handler(const struct ps_source *source, const char *handler, F
 		putc('\n', file);
 	}
 	write_sample_fields(source, width, file);
-	fprintf(file, "%s\"\"\"\n    print(event)\n", width ? "    " : "");
+	bool has_stack = source->attr.sample_type & PERF_SAMPLE_CALLCHAIN;
+	if (has_stack)
+		fprintf(file, "    %-*s  %-15s  the call stack with names, innermost first\n",
+			width, stack_field, "list[dict]");
+	// str() has one line, without the stack.
+	fprintf(file, "%s\"\"\"\n    %s\n", width ? "    " : "",
+		has_stack ? "event.print()" : "print(event)");
 }
 
 typedef void (*write_function)(const struct ps_source *source, const char *handler, FILE *file);
@@ -282,9 +294,10 @@ static void write_regions(const struct ps_region_spec_list *regions, FILE *file)
 	}
 }
 
-struct ps_error *ps_template_write(const struct ps_source_list *sources, FILE *file)
+struct ps_error *ps_template_write(const struct ps_source_list *sources, const char *options,
+				   FILE *file)
 {
-	struct ps_error *error = write_head(sources, file);
+	struct ps_error *error = write_head(sources, options, file);
 	if (!error && has_handler(sources)) {
 		fputs("\nif TYPE_CHECKING:\n", file);
 		error = write_each(sources, write_stub, file);

@@ -80,6 +80,15 @@ class TestOptions(LiveTestCase):
         self.assertEqual([again.status, again.stderr], [0, ""])
         self.assertEqual(again.stdout.count("sched:sched_process_exit: comm=true"), 1)
 
+    def test_template_of_stacks_has_the_options_and_shows_them(self):
+        run = self.run_command("python", "-e", "page-faults,dummy", "-g", "-c", 1, "--max-stack", 9, "--no-kernel-callchain", "--help")
+        self.assertEqual(run.lines[0], "# perfscope python -e page-faults,dummy -g --no-kernel-callchain --max-stack 9 -c 1 this_file.py")
+        self.assertIn("    _callchain  list[dict]       the call stack with names, innermost first", run.lines)
+        script = self.write("template.py", run.stdout)
+        run = self.run_command(*run.lines[0].split()[2:-1], script, "-N", 3, "--run", "true")
+        self.assertEqual([run.status, run.errors], [0, []])
+        self.assertIn("execve+0x", run.stdout)
+
     def test_help_in_the_place_of_the_script_is_the_template_too(self):
         first = self.run_command("python", "-e", "sched:sched_switch", "--help")
         second = self.run_command("python", "-e", "sched:sched_switch", "help")

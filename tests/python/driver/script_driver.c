@@ -181,7 +181,7 @@ static int print_template(void)
 	while (getline(&line, &size, stdin) > 0)
 		add_line(line);
 	free(line);
-	struct ps_error *error = ps_template_write(&list, stdout);
+	struct ps_error *error = ps_template_write(&list, "", stdout);
 	for (size_t i = 0; i < list.nr_sources; i++) {
 		ps_fields_destroy(sources[i].schema->fields, sources[i].schema->nr_fields);
 		free(sources[i].schema);

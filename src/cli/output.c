@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <perfscope/signals.h>
+#include <string.h>
 
 static struct ps_error *redirect(const char *path, int flags)
 {
@@ -27,6 +28,9 @@ struct ps_error *ps_output_open(const char *path, struct ps_output *ret)
 	if (error)
 		return error;
 	output.path = realpath(path, NULL);
+	// A pipe behind /dev/stdout has no path of its own.
+	if (!output.path && errno == ENOENT && *path == '/')
+		output.path = strdup(path);
 	if (!output.path)
 		return ps_error_os(errno, "-o %s", path);
 	*ret = output;

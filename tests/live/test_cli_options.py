@@ -148,6 +148,10 @@ class TestOptions(LiveTestCase):
         with open(path, encoding="utf-8") as file:
             self.assertEqual(file.read(), '{"n": 5}\n')
 
+    def test_output_can_be_a_pipe_that_has_no_path(self):
+        run = self.run_script(COUNT, GETPPID, "-N", "5", "-o", "/dev/stdout", load=["getppid", "5"])
+        self.assertEqual([run.status, '{"n": 5}' in run.lines, run.errors], [0, True, []])
+
     def test_output_that_cannot_be_opened_says_why(self):
         run = self.run_script(COUNT, GETPPID, "-o", "/nowhere/out")
         self.assertEqual([run.status, run.errors], [1, ["perfscope: -o /nowhere/out: No such file or directory"]])

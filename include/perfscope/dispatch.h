@@ -97,6 +97,7 @@ struct ps_dispatch_counts {
 	uint64_t nr_left;      // of those, still in the rings when the run had to end
 	uint64_t nr_raised;    // exceptions of script code
 	uint64_t nr_throttled; // times that the kernel held an event back
+	bool is_enough;	       // the script or -N ended the run: what came later was not taken
 };
 struct ps_dispatch_counts ps_dispatch_counts(const struct ps_dispatch *dispatch);
 

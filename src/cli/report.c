@@ -85,6 +85,38 @@ void ps_report_regions(const struct ps_region_table *table)
 		       (unsigned long long)nr_missed, PS_REGION_TABLE_SLOTS);
 }
 
+/** How often the events happened that are to make a sample each time; false: not all are such, or not all is known. */
+static bool count_samples(const struct ps_session *session, uint64_t *ret)
+{
+	const struct ps_source_list *sources = session->sources;
+	*ret = 0;
+	for (size_t i = 0; i < sources->nr_sources; i++) {
+		const struct ps_source *source = sources->sources[i];
+		if (!source->is_sampling || source->is_missing)
+			continue;
+		struct ps_count count;
+		ps_session_count(session, source, &count);
+		// Those of regions are not handed out.
+		if (source->boundary || source->attr.freq || source->attr.sample_period != 1 ||
+		    !count.is_valid)
+			return false;
+		*ret += count.value;
+	}
+	return true;
+}
+
+/** Delivered plus lost is to be what happened. Where it is less, nobody has told of the rest. */
+static void report_unsampled(const struct ps_session *session, uint64_t nr_taken, uint64_t nr_lost)
+{
+	uint64_t nr;
+	if (!count_samples(session, &nr) || nr <= nr_taken + nr_lost)
+		return;
+	ps_log(PS_LOG_WARNING,
+	       "%llu of %llu events were counted, but the kernel made no record of them and tells "
+	       "of no loss: it keeps a thread out of tracing, perhaps",
+	       (unsigned long long)(nr - nr_taken - nr_lost), (unsigned long long)nr);
+}
+
 void ps_report(const struct ps_session *session, const struct ps_merge *merge,
 	       const struct ps_dispatch *dispatch, const struct ps_symbolizer *symbolizer)
 {
@@ -102,6 +134,8 @@ void ps_report(const struct ps_session *session, const struct ps_merge *merge,
 		       (unsigned long long)records.nr_late);
 	if (events.nr_throttled)
 		report_throttled(session);
+	else if (!events.is_enough && !records.nr_bad && !records.nr_unknown)
+		report_unsampled(session, events.nr_events, events.nr_lost);
 	report_foreign(&session->foreign);
 	if (symbolizer)
 		report_stacks(symbolizer);

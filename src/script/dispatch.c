@@ -189,5 +189,6 @@ struct ps_dispatch_counts ps_dispatch_counts(const struct ps_dispatch *dispatch)
 		.nr_left = dispatch->nr_left,
 		.nr_raised = dispatch->policy.nr_raised,
 		.nr_throttled = dispatch->losses.nr_throttled,
+		.is_enough = ps_dispatch_is_enough(dispatch),
 	};
 }

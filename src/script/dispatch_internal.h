@@ -61,6 +61,9 @@ static inline bool ps_dispatch_is_over(const struct ps_dispatch *dispatch)
 void ps_dispatch_enter_script(struct ps_dispatch *dispatch);
 void ps_dispatch_leave_script(struct ps_dispatch *dispatch);
 
+/** The script or -N ended the run: what comes after is not lost, it is not wanted. */
+bool ps_dispatch_is_enough(const struct ps_dispatch *dispatch);
+
 /** Call __lost__, where the script has it. Within script code. */
 void ps_dispatch_call_lost(struct ps_dispatch *dispatch, const struct ps_loss *loss);
 

@@ -172,8 +172,7 @@ static void tell_final_losses(struct ps_dispatch *dispatch)
 	ps_dispatch_leave_script(dispatch);
 }
 
-/** The script or -N ended the run: what comes after is not lost, it is not wanted. */
-static bool is_enough(const struct ps_dispatch *dispatch)
+bool ps_dispatch_is_enough(const struct ps_dispatch *dispatch)
 {
 	return dispatch->nr_events >= dispatch->max_events ||
 	       (dispatch->policy.is_over && !dispatch->policy.is_interrupted);
@@ -182,7 +181,7 @@ static bool is_enough(const struct ps_dispatch *dispatch)
 void ps_dispatch_drain(struct ps_dispatch *dispatch, uint64_t limit_ns)
 {
 	// -N, stop() and SystemExit want no further event; a signal wants those that happened before it.
-	if (is_enough(dispatch))
+	if (ps_dispatch_is_enough(dispatch))
 		return;
 	bool is_done = dispatch->policy.is_interrupted;
 	uint64_t end_ns = ps_monotonic_ns() + limit_ns;
@@ -194,9 +193,9 @@ void ps_dispatch_drain(struct ps_dispatch *dispatch, uint64_t limit_ns)
 		uint64_t nr = take_records(dispatch, dispatch->budget);
 		ps_dispatch_leave_script(dispatch);
 		is_done = nr < dispatch->budget || ps_dispatch_is_over(dispatch) ||
-			  ps_monotonic_ns() >= end_ns || is_enough(dispatch);
+			  ps_monotonic_ns() >= end_ns || ps_dispatch_is_enough(dispatch);
 	}
-	if (is_enough(dispatch))
+	if (ps_dispatch_is_enough(dispatch))
 		return;
 	drop_records(dispatch);
 	ps_merge_release(dispatch->merge);

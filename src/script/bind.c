@@ -17,7 +17,9 @@ const struct ps_callback_info ps_callbacks[PS_NR_CALLBACKS] = {
 	[PS_CALLBACK_LOST] = { "__lost__", 2, 3,
 			       "__lost__(lost_start, lost_end) or "
 			       "__lost__(lost_start, lost_end, lost)",
-			       "Called for each loss of events, with the times around it in ns." },
+			       "Called for each loss of events, with the times around it in ns and "
+			       "how many "
+			       "were lost; None: nobody counted, as while a CPU was offline." },
 	[PS_CALLBACK_PRINT_STAT] = { "__print_stat__", 1, 1, "__print_stat__(indent)",
 				     "Called on SIGUSR2, with perfscope's own counts." },
 	[PS_CALLBACK_SAMPLE] = { "__sample__", 1, 1, "__sample__(event)",

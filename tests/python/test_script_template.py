@@ -105,6 +105,12 @@ class TestTemplate(TemplateTestCase):
         self.assertEqual((run.errors, run.status), ([], 0))
         self.assertEqual(run.lines, ["events lost: {}", "{}", "{}", "{}", "{}"])
 
+    def test_losses_can_be_of_no_known_number(self):
+        lost = self.functions(self.template())["__lost__"]
+        self.assertEqual(ast.unparse(lost.args), "lost_start: int, lost_end: int, lost: 'int | None'")
+        self.assertEqual(ast.get_docstring(lost), "Called for each loss of events, with the times around it in ns and how many were "
+                                                  "lost; None: nobody counted, as while a CPU was offline.")
+
     def test_without_an_event_that_makes_samples(self):
         functions = self.functions(self.template())
         self.assertEqual(list(functions), self.CALLBACKS)

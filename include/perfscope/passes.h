@@ -33,7 +33,7 @@ struct ps_pass_options {
 	size_t nr_regions, nr_counters;
 	size_t nr_cpus; // highest CPU + 1
 	size_t nr_rings;
-	bool sees_idle;	    // idle threads have samples like others (PS_PASS_CPU)
+	bool sees_all;	    // all that run on a CPU have samples when they leave it (PS_PASS_CPU)
 	bool sees_switches; // each thread that leaves a CPU has a sample there
 	size_t max_threads; // known at a time; 0: as many as 64 MiB have room for
 };
@@ -44,7 +44,7 @@ struct ps_pass_sample {
 	pid_t pid, tid; // -1: the thread is gone, or it is not known which it is
 	uint32_t cpu, ring;
 	bool is_switch;		// the thread leaves this CPU
-	bool is_to_idle;	// so that nobody runs there
+	pid_t next;		// who comes after a switch, 0: the idle thread; -1: not told
 	uint64_t invalid;	// bit of each counter that has no value here
 	const uint64_t *counts; // times, then each counter, as they are; borrowed
 };

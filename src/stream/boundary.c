@@ -105,8 +105,8 @@ static struct ps_error *prepare(struct ps_boundaries *boundaries)
 		.nr_counters = boundaries->nr_counters,
 		.nr_cpus = boundaries->nr_cpus,
 		.nr_rings = session->max_rings, // of CPUs that come later, too
-		// The idle thread is in no cgroup but the first, and counts there in none.
-		.sees_idle = !is_cgroup && boundaries->next_offset,
+		// Who is not in the cgroup has no samples, and counts in no counter of it.
+		.sees_all = !is_cgroup && boundaries->next_offset,
 		.sees_switches = boundaries->regions->switches,
 	};
 	return ps_error_context(ps_passes_create(&options, &boundaries->passes), "-r");
@@ -179,13 +179,16 @@ static bool read_group(struct ps_boundaries *boundaries, const struct ps_sample_
 	return true;
 }
 
-static bool is_to_idle(const struct ps_boundaries *boundaries, const struct ps_record *record)
+/** Who comes after the switch @record; its number is one of the first pid namespace. */
+static pid_t read_next(const struct ps_boundaries *boundaries, const struct ps_record *record)
 {
 	struct ps_bytes raw;
 	uint32_t next;
-	return boundaries->next_offset &&
-	       ps_sample_raw(&record->stream->layout, record->header, &raw) &&
-	       ps_bytes_u32(raw, boundaries->next_offset, &next) && !next;
+	if (!boundaries->next_offset ||
+	    !ps_sample_raw(&record->stream->layout, record->header, &raw) ||
+	    !ps_bytes_u32(raw, boundaries->next_offset, &next))
+		return -1;
+	return !next || boundaries->knows_all ? (pid_t)next : -1;
 }
 
 /** False: the record is cut. */
@@ -205,7 +208,7 @@ static bool read_sample(struct ps_boundaries *boundaries, const struct ps_record
 	ret->ring = record->ring;
 	ret->time_ns = record->time_ns;
 	ret->is_switch = record->stream->source->boundary == boundaries->regions->switches;
-	ret->is_to_idle = ret->is_switch && is_to_idle(boundaries, record);
+	ret->next = ret->is_switch ? read_next(boundaries, record) : -1;
 	bool is_of_cpu = boundaries->nr_cpus != 0;
 	return (!is_of_cpu || ret->cpu < boundaries->nr_cpus) &&
 	       read_group(boundaries, layout, bytes, ret);

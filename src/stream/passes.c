@@ -14,7 +14,7 @@
 /** Counters of a CPU as last seen. */
 struct cpu {
 	uint64_t nr_losses; // of its ring, at that time
-	bool is_idle;	    // nobody has come since
+	pid_t tid;	    // who runs there; -1: not known
 };
 
 struct ps_passes {
@@ -54,6 +54,8 @@ struct ps_error *ps_passes_create(const struct ps_pass_options *options, struct 
 		ps_passes_destroy(passes);
 		return &ps_enomem;
 	}
+	for (size_t i = 0; i < options->nr_cpus; i++)
+		passes->cpus[i].tid = -1;
 	for (size_t i = 0; i < options->nr_regions; i++)
 		passes->sums[i].counts = passes->sum_counts + i * nr_words;
 	*ret = passes;
@@ -158,13 +160,15 @@ static void sample_cpu(struct ps_passes *passes, const struct ps_pass_sample *sa
 	struct ps_pass_thread *thread = ps_pass_threads_find(passes->threads, key_of(sample));
 	struct cpu *cpu = &passes->cpus[sample->cpu];
 	uint64_t nr_losses = passes->nr_losses[sample->ring];
-	// In a gap others may have run here, and this thread elsewhere. The end of idling has no record on a CPU that was
-	// offline once (Linux 6.18): what was counted before it is not known then.
-	bool is_gap = cpu->nr_losses != nr_losses || (cpu->is_idle && sample->tid > 0);
+	// In a gap others may have run here, and this thread elsewhere. Of some threads the kernel records nothing, for as long
+	// as they live (Linux 6.18: the idle thread of a CPU that was offline once, and now and then another): who comes
+	// after one has its counts too.
+	bool is_untold = passes->options.sees_all && cpu->tid >= 0 && cpu->tid != sample->tid;
+	bool is_gap = cpu->nr_losses != nr_losses || is_untold;
 	if (thread && (is_gap || has_jumped(passes, thread, sample)))
 		abandon(passes, thread);
 	cpu->nr_losses = nr_losses;
-	cpu->is_idle = passes->options.sees_idle && sample->is_switch && sample->is_to_idle;
+	cpu->tid = sample->is_switch ? sample->next : sample->tid;
 	uint64_t *last = passes->cpu_counts + sample->cpu * passes->nr_words;
 	uint64_t *account = thread ? ps_pass_thread_account(passes->threads, thread)
 				   : passes->delta; // of nobody we know

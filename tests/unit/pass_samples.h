@@ -19,7 +19,7 @@ static inline void create(enum ps_pass_scope scope, size_t nr_regions, size_t ma
 		.nr_counters = 1,
 		.nr_cpus = 4,
 		.nr_rings = 4,
-		.sees_idle = true,
+		.sees_all = true,
 		.sees_switches = scope != PS_PASS_THREAD,
 		.max_threads = max_threads,
 	};
@@ -36,6 +36,7 @@ static inline struct ps_pass_sample at(pid_t tid, uint32_t cpu, uint64_t count)
 					.tid = tid,
 					.cpu = cpu,
 					.ring = cpu,
+					.next = -1,
 					.counts = counts };
 }
 
@@ -46,20 +47,19 @@ static inline void begin(pid_t tid, uint32_t cpu, uint64_t count)
 	ps_passes_begin(passes, 0, &sample);
 }
 
-/** @tid leaves @cpu for another thread. */
-static inline void leave(pid_t tid, uint32_t cpu, uint64_t count)
+/** @tid leaves @cpu to @next. */
+static inline void leave_to(pid_t next, pid_t tid, uint32_t cpu, uint64_t count)
 {
 	struct ps_pass_sample sample = at(tid, cpu, count);
 	sample.is_switch = true;
+	sample.next = next;
 	ps_passes_sample(passes, &sample);
 }
 
-/** @tid leaves @cpu, and nobody comes. */
-static inline void leave_to_idle(pid_t tid, uint32_t cpu, uint64_t count)
+/** @tid leaves @cpu, to whom is not told. */
+static inline void leave(pid_t tid, uint32_t cpu, uint64_t count)
 {
-	struct ps_pass_sample sample = at(tid, cpu, count);
-	sample.is_switch = sample.is_to_idle = true;
-	ps_passes_sample(passes, &sample);
+	leave_to(-1, tid, cpu, count);
 }
 
 static inline bool end(pid_t tid, uint32_t cpu, uint64_t count, struct ps_pass *ret)

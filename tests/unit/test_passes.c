@@ -187,14 +187,36 @@ TEST(passes, pass_after_an_end_of_idling_that_was_not_told_is_incomplete)
 	create(PS_PASS_CPU, 1, 0);
 	struct ps_pass pass;
 	begin(7, 0, 10);
-	leave_to_idle(7, 0, 20);
+	leave_to(0, 7, 0, 20);
 	leave(0, 0, 50);
 	ASSERT_TRUE(end(7, 0, 55, &pass));
 	ASSERT_EQ(pass.counts[COUNTER], 15);
 	begin(7, 0, 60);
-	leave_to_idle(7, 0, 70);
+	leave_to(0, 7, 0, 70);
 	ASSERT_FALSE(end(7, 0, 90, &pass));
 	ASSERT_EQ(nr_incomplete(), 2);
+	ps_passes_destroy(passes);
+}
+
+TEST(passes, pass_after_a_thread_of_which_nothing_is_told_is_incomplete)
+{
+	create(PS_PASS_CPU, 1, 0);
+	struct ps_pass pass;
+	begin(7, 0, 10);
+	leave_to(8, 7, 0, 20);
+	leave_to(7, 8, 0, 30);
+	ASSERT_TRUE(end(7, 0, 40, &pass));
+	ASSERT_EQ(pass.counts[COUNTER], 20);
+	begin(7, 0, 50);
+	leave_to(8, 7, 0, 60);
+	// 8 ran, and its end is not told: what it counted would be taken for 7's.
+	ASSERT_FALSE(end(7, 0, 80, &pass));
+	ASSERT_EQ(nr_incomplete(), 2);
+	begin(7, 0, 90);
+	leave_to(8, 7, 0, 100);
+	leave_to(7, 9, 0, 120); // has the counts of 8
+	ASSERT_TRUE(end(7, 0, 125, &pass));
+	ASSERT_EQ(pass.counts[COUNTER], 15);
 	ps_passes_destroy(passes);
 }
 

@@ -15,6 +15,12 @@
 // Tests put registers of their own in place of these.
 #ifndef PS_DIRECT_REGISTERS
 #if defined(__x86_64__) || defined(__i386__)
+/** Nothing in user space tells: with 0 in the PMU's `rdpmc` while this runs, the next read is a SIGSEGV. */
+static inline bool ps_direct_is_allowed(uint32_t number)
+{
+	return true;
+}
+
 static inline uint64_t ps_direct_register(uint32_t number)
 {
 	uint32_t low, high;
@@ -39,6 +45,17 @@ static inline uint64_t ps_direct_cycles(void)
 	PS_EVENT_REGISTER(first + 4, high, 4)                                                      \
 	PS_EVENT_REGISTER(first + 5, high, 5)                                                      \
 	PS_EVENT_REGISTER(first + 6, high, 6)
+
+/**
+ * Whether PMUSERENR_EL0 lets user space read the register: the kernel may have taken that back (kernel.perf_user_access=0)
+ * without a word in the page, and a read would be a SIGILL.
+ */
+static inline bool ps_direct_is_allowed(uint32_t number)
+{
+	uint64_t enable;
+	__asm__ volatile("mrs %0, pmuserenr_el0" : "=r"(enable));
+	return enable & (number == 31 ? 1 << 0 | 1 << 2 : 1 << 0 | 1 << 3); // EN, CR; EN, ER
+}
 
 /** PMEVCNTR<n>_EL0, or PMCCNTR_EL0 where the kernel says 31. */
 static inline uint64_t ps_direct_register(uint32_t number)
@@ -67,6 +84,11 @@ static inline uint64_t ps_direct_cycles(void)
 }
 #else
 #define PS_DIRECT_IS_MISSING 1
+static inline bool ps_direct_is_allowed(uint32_t number)
+{
+	return false;
+}
+
 static inline uint64_t ps_direct_register(uint32_t number)
 {
 	return 0;
@@ -102,7 +124,7 @@ static inline bool ps_direct_is_offered(const volatile struct perf_event_mmap_pa
 	return false;
 #endif
 	return page->cap_user_rdpmc && page->cap_user_time && page->index && page->pmc_width &&
-	       page->pmc_width <= 64;
+	       page->pmc_width <= 64 && ps_direct_is_allowed(page->index - 1);
 }
 
 /** Read the counter of @page; false: only the kernel can, since it is not on the hardware now. */

@@ -14,6 +14,12 @@
 // A hardware counter of the tests' own, in the place of the processor's.
 #define PS_DIRECT_REGISTERS
 static uint64_t registers[8], cycles;
+static bool is_forbidden;
+
+static inline bool ps_direct_is_allowed(uint32_t number)
+{
+	return !is_forbidden;
+}
 
 static inline uint64_t ps_direct_register(uint32_t number)
 {
@@ -353,6 +359,10 @@ TEST(counter, a_page_off_the_hardware_leaves_the_read_to_the_kernel)
 	page = make_page();
 	page.cap_user_time = 0;
 	ASSERT_FALSE(ps_direct_read(&page, &reading));
+	page = make_page();
+	is_forbidden = true;
+	ASSERT_FALSE(ps_direct_read(&page, &reading));
+	is_forbidden = false;
 }
 
 TEST(counter, a_group_with_a_counter_of_software_is_read_by_the_kernel)

@@ -49,10 +49,13 @@ enum perfscope_region_flags {
 	PERFSCOPE_REGION_USER_ONLY = 1 << 0, // leave the kernel out
 	PERFSCOPE_REGION_STRICT = 1 << 1,    // a counter that is refused is an error
 	PERFSCOPE_REGION_INHERIT = 1 << 2,   // threads born inside a region count in it
+	PERFSCOPE_REGION_SUBTRACT = 1 << 3,  // take the cost of an empty pass off what is told
 };
 
 /**
  * Count @events ("instructions,task-clock") from now on. 0, or -1 with the reason in perfscope_region_error().
+ *
+ * The calling thread makes some empty passes, whose cost perfscope_region_overhead tells.
  */
 int perfscope_region_configure(const char *events, unsigned int flags);
 
@@ -79,6 +82,9 @@ struct perfscope_region_total {
 
 /** Totals of @name over all threads of this process; 0, or -1 where there is no such region. */
 int perfscope_region_totals(const char *name, struct perfscope_region_total *ret);
+
+/** What an empty pass counts by itself, the median of as many as @ret->calls; 0, or -1 where it was not measured. */
+int perfscope_region_overhead(struct perfscope_region_total *ret);
 
 /** Totals start from zero again. */
 int perfscope_region_reset(void);

@@ -24,8 +24,8 @@ const char *ps_region_name(const struct ps_region *region);
  * Count @counters for the regions of this process from now on, in a table of its own; sums start at zero.
  *
  * The calling thread's counters are opened here, so that what is refused is told by this error (PS_GROUP_STRICT; else
- * where nothing is left), and the cost of an empty pass is measured (ps_regions_overhead). In a program
- * that perfscope observes, its events come first and these are added; perfscope's table gets its own alone.
+ * where nothing is left). In a program that perfscope observes, its events come first and these are added;
+ * perfscope's table gets its own alone. Whoever offers this measures the cost of a pass then: ps_regions_calibrate.
  */
 struct ps_error *ps_regions_configure(const struct ps_counter *counters, size_t nr,
 				      unsigned int group_flags);
@@ -67,7 +67,20 @@ struct ps_error *ps_regions_reset(void);
 /** How often a thread found no room for a region, whose passes are then missing in the sums. */
 uint64_t ps_regions_nr_missed(void);
 
-/** What an empty pass counts by itself, per counter, and its time: the median of many, measured by configure. calls: of how many. */
+/** One empty pass of @region, made as users make theirs; false: it failed. */
+typedef bool ps_region_pass_function(struct ps_region *region, void *argument);
+
+/**
+ * Measure what an empty pass counts by itself in the calling thread, as @pass makes it, with nothing of it in the totals.
+ *
+ * False: there is no memory, nobody looks, or @pass failed. Then nothing is known.
+ */
+bool ps_regions_calibrate(struct ps_region *region, ps_region_pass_function *pass, void *argument);
+
+/** What was measured, values and time: the median of many. calls: of how many; 0: nothing is known. */
 void ps_regions_overhead(struct ps_region_sums *ret);
+
+/** Take what @cost says of a pass off the values and the time of @sums for each of its calls, never below 0. */
+void ps_regions_take_off(struct ps_region_sums *sums, const struct ps_region_sums *cost);
 
 #endif

@@ -67,6 +67,8 @@ extern pthread_mutex_t engine_lock;	   // of threads, setups and names
 
 /** Bring the calling thread up to engine_setup; NULL: nobody looks, or there is no memory. */
 struct thread *thread_renew(void);
+/** Let @thread have a place for @region; false: no memory. */
+bool thread_make_room(struct thread *thread, const struct ps_region *region);
 /** Make what @thread has of @region; NULL: no memory. */
 struct pass *thread_make_pass(struct thread *thread, const struct ps_region *region);
 /** Of a thread that ends, or of the parent's in a child of fork: then nothing is written. With engine_lock held. */
@@ -107,8 +109,7 @@ void pass_begin(struct thread *thread, struct pass *pass, int nr_opened);
 /** End it where it is the outermost, with what was counted; @nr_calls: 1, or 0 where it goes on elsewhere. */
 void pass_end(struct thread *thread, struct pass *pass, int nr_calls);
 
-/** Measure what a pass of @setup counts by itself, with @group. */
-struct ps_error *calibrate(struct setup *setup, struct ps_counter_group *group,
-			   struct ps_region_sums *ret);
+/** What an empty pass counts is not known until it is measured again. */
+void calibrate_forget(void);
 
 #endif

@@ -9,6 +9,7 @@
 #define EXPORTED __attribute__((visibility("default")))
 
 static __thread char last_error[256];
+static bool is_overhead_subtracted; // as configure was told
 
 /** Keep the message of @error, which is taken over; -1, or 0 where it is NULL. */
 static int keep_error(struct ps_error *error)
@@ -48,6 +49,24 @@ EXPORTED void perfscope_region_end_active(const char *name)
 		ps_region_leave(region);
 }
 
+/** As a program does it: the end looks for the name before it reads. */
+static bool pass_empty(struct ps_region *region, void *name)
+{
+	perfscope_region_begin(name);
+	perfscope_region_end(name);
+	return true;
+}
+
+static struct ps_error *measure_overhead(void)
+{
+	static char name[] = "(empty)";
+	struct ps_region *region;
+	struct ps_error *error = ps_region_find(name, &region);
+	if (!error && !ps_regions_calibrate(region, pass_empty, name))
+		error = &ps_enomem;
+	return error;
+}
+
 EXPORTED int perfscope_region_configure(const char *events, unsigned int flags)
 {
 	struct ps_counter counters[PS_MAX_COUNTERS];
@@ -59,7 +78,11 @@ EXPORTED int perfscope_region_configure(const char *events, unsigned int flags)
 		counters[i].exclude = PS_EXCLUDE_KERNEL | PS_EXCLUDE_HV;
 	unsigned int group_flags = flags & PERFSCOPE_REGION_STRICT ? PS_GROUP_STRICT : 0;
 	group_flags |= flags & PERFSCOPE_REGION_INHERIT ? PS_GROUP_INHERIT : 0;
-	return keep_error(ps_regions_configure(counters, nr, group_flags));
+	error = ps_regions_configure(counters, nr, group_flags);
+	if (error)
+		return keep_error(error);
+	is_overhead_subtracted = flags & PERFSCOPE_REGION_SUBTRACT;
+	return keep_error(measure_overhead());
 }
 
 EXPORTED const char *perfscope_region_error(void)
@@ -99,6 +122,14 @@ static struct perfscope_region_total make_totals(const struct ps_region_sums *su
 	return totals;
 }
 
+static void take_off_overhead(struct ps_region_sums *sums)
+{
+	struct ps_region_sums cost;
+	ps_regions_overhead(&cost);
+	if (is_overhead_subtracted)
+		ps_regions_take_off(sums, &cost);
+}
+
 EXPORTED int perfscope_region_totals(const char *name, struct perfscope_region_total *ret)
 {
 	_cleanup_free_ struct ps_region_total *totals = NULL;
@@ -108,12 +139,24 @@ EXPORTED int perfscope_region_totals(const char *name, struct perfscope_region_t
 	for (size_t i = 0; !error && i < nr; i++) {
 		if (strncmp(totals[i].name, name, PS_REGION_NAME_SIZE - 1))
 			continue;
+		take_off_overhead(&totals[i].sums);
 		*ret = make_totals(&totals[i].sums);
 		return 0;
 	}
 	return keep_error(
 		error ? error
 		      : ps_error_format(PS_ERROR_NOT_FOUND, "no region '%s' was passed", name));
+}
+
+EXPORTED int perfscope_region_overhead(struct perfscope_region_total *ret)
+{
+	struct ps_region_sums cost;
+	ps_regions_overhead(&cost);
+	if (!cost.calls)
+		return keep_error(
+			ps_error_format(PS_ERROR_NOT_FOUND, "the cost of a pass was not measured"));
+	*ret = make_totals(&cost);
+	return 0;
 }
 
 EXPORTED int perfscope_region_reset(void)
@@ -166,6 +209,23 @@ static struct ps_error *not_written(void)
 	return ps_error_format(PS_ERROR_OS, "the report was not written");
 }
 
+static void write_overhead(FILE *file)
+{
+	struct ps_region_sums cost;
+	size_t nr;
+	const struct ps_counter *counters = ps_regions_counters(&nr);
+	ps_regions_overhead(&cost);
+	const char *between = "an empty pass counts ";
+	for (size_t i = 0; cost.calls && i < nr; i++) {
+		if (cost.invalid >> i & 1)
+			continue;
+		fprintf(file, "%s%" PRIu64 " %s", between, cost.counted[i].value, counters[i].name);
+		between = ", ";
+	}
+	if (*between == ',')
+		fputs(is_overhead_subtracted ? "; taken off above\n" : "\n", file);
+}
+
 EXPORTED int perfscope_region_report(FILE *file)
 {
 	_cleanup_free_ struct ps_region_total *totals = NULL;
@@ -177,6 +237,8 @@ EXPORTED int perfscope_region_report(FILE *file)
 		fprintf(file, "no region is counted: call perfscope_region_configure() first\n");
 		return ferror(file) ? keep_error(not_written()) : 0;
 	}
+	for (size_t i = 0; i < nr; i++)
+		take_off_overhead(&totals[i].sums);
 	if (!write_table(file, totals, nr))
 		return keep_error(&ps_enomem);
 	const struct ps_counter *counters = ps_regions_counters(&nr_counters);
@@ -186,6 +248,7 @@ EXPORTED int perfscope_region_report(FILE *file)
 		if (ps_regions_reason(i))
 			fprintf(file, "%s: %s\n", counters[i].name, ps_regions_reason(i));
 	}
+	write_overhead(file);
 	if (ps_regions_nr_missed())
 		fprintf(file,
 			"no room for a region in a thread, %llu times: its passes are missing\n",

@@ -149,18 +149,25 @@ void ps_region_abandon(struct ps_region *region)
 	count_incomplete(pass, nr_opened ? nr_opened : 1, nr_opened);
 }
 
+bool thread_make_room(struct thread *thread, const struct ps_region *region)
+{
+	if (region->id < thread->nr_passes)
+		return true;
+	size_t nr = region->id + 8;
+	struct pass **grown = reallocarray(thread->passes, nr, sizeof(*grown));
+	if (!grown)
+		return false;
+	for (size_t i = thread->nr_passes; i < nr; i++)
+		grown[i] = NULL;
+	thread->passes = grown;
+	thread->nr_passes = nr;
+	return true;
+}
+
 struct pass *thread_make_pass(struct thread *thread, const struct ps_region *region)
 {
-	if (region->id >= thread->nr_passes) {
-		size_t nr = region->id + 8;
-		struct pass **grown = reallocarray(thread->passes, nr, sizeof(*grown));
-		if (!grown)
-			return NULL;
-		for (size_t i = thread->nr_passes; i < nr; i++)
-			grown[i] = NULL;
-		thread->passes = grown;
-		thread->nr_passes = nr;
-	}
+	if (!thread_make_room(thread, region))
+		return NULL;
 	struct pass *pass = calloc(1, sizeof(*pass));
 	if (!pass)
 		return NULL;

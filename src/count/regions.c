@@ -18,7 +18,6 @@ pthread_mutex_t engine_lock = PTHREAD_MUTEX_INITIALIZER;
 // Under engine_lock.
 static struct thread *threads;
 static struct ps_region_table *attached;
-static struct ps_region_sums overhead;
 
 static pthread_key_t thread_key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -101,13 +100,9 @@ struct ps_error *ps_regions_configure(const struct ps_counter *counters, size_t 
 		error = setup_refused_error(setup, group, group_flags & PS_GROUP_STRICT);
 	if (error)
 		return error;
-	setup_tell_refusals(setup, group); // first: passes would tell of what they cannot read
-	struct ps_region_sums measured;
-	error = calibrate(setup, group, &measured);
-	if (error)
-		return error;
+	setup_tell_refusals(setup, group);
 	install(take_ptr(setup));
-	overhead = measured;
+	calibrate_forget();
 	return NULL;
 }
 
@@ -270,9 +265,4 @@ uint64_t ps_regions_nr_missed(void)
 	uint64_t nr = ps_region_table_nr_missed(setup->sinks[SINK_OWN].table);
 	put_setup(setup);
 	return nr;
-}
-
-void ps_regions_overhead(struct ps_region_sums *ret)
-{
-	*ret = overhead;
 }

@@ -24,6 +24,32 @@ static PyObject *raise_error(PyObject *module, struct ps_error *error)
 	return ps_raise_error(ps_module_state(module)->perf_event_error, error);
 }
 
+/** A `with` statement of Python around nothing. */
+static bool pass_empty(struct ps_region *region, void *arguments)
+{
+	PyObject **function_and_region = arguments;
+	_cleanup_pydecref_ PyObject *result =
+		PyObject_CallFunctionObjArgs(function_and_region[0], function_and_region[1], NULL);
+	return result;
+}
+
+/** False with an exception set; where there is no memory the cost stays unknown. */
+static bool measure_overhead(PyObject *module)
+{
+	_cleanup_pydecref_ PyObject *name = PyUnicode_FromString("(empty)");
+	_cleanup_pydecref_ PyObject *object = name ? ps_region_get(module, name) : NULL;
+	_cleanup_pydecref_ PyObject *function =
+		object ? ps_region_tool(module, "pass_empty") : NULL;
+	if (!function)
+		return false;
+	struct ps_region *region;
+	struct ps_error *error = ps_region_find("(empty)", &region);
+	if (error)
+		return raise_error(module, error);
+	ps_regions_calibrate(region, pass_empty, (PyObject *[]){ function, object });
+	return !PyErr_Occurred();
+}
+
 PyObject *ps_regions_configure_python(PyObject *module, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = { "events", "user_only", "strict", "inherit", "subtract", NULL };
@@ -43,6 +69,8 @@ PyObject *ps_regions_configure_python(PyObject *module, PyObject *args, PyObject
 	if (error)
 		return raise_error(module, error);
 	ps_module_state(module)->is_overhead_subtracted = subtract;
+	if (!measure_overhead(module))
+		return NULL;
 	Py_RETURN_NONE;
 }
 
@@ -72,11 +100,6 @@ static struct ps_error *read_regions(const struct ps_module_state *state, bool b
 	return ps_regions_read(by_thread, &ret->totals, &ret->nr);
 }
 
-static uint64_t less(uint64_t value, uint64_t overhead)
-{
-	return value > overhead ? value - overhead : 0;
-}
-
 /** What perfscope observes with, where regions() reads its table; NULL: this process's own is read. */
 static const struct ps_host *host_of(PyObject *module)
 {
@@ -91,13 +114,14 @@ static PyObject *make_totals(PyObject *module, const struct reading *reading,
 	const struct ps_host *host = host_of(module);
 	if (host)
 		return host->make_region_totals(host->argument, sums);
-	const struct ps_region_sums *overhead = &reading->overhead;
+	struct ps_region_sums rest = *sums;
+	ps_regions_take_off(&rest, &reading->overhead);
 	struct ps_total values[PS_MAX_COUNTERS];
 	for (size_t i = 0; i < reading->nr_counters; i++) {
-		const struct ps_counter_reading *counted = &sums->counted[i];
+		const struct ps_counter_reading *counted = &rest.counted[i];
 		values[i] = (struct ps_total){
 			.name = reading->counters[i].name,
-			.value = less(counted->value, sums->calls * overhead->counted[i].value),
+			.value = counted->value,
 			.enabled_ns = counted->enabled_ns,
 			.running_ns = counted->running_ns,
 			.is_valid = !(sums->invalid >> i & 1),
@@ -106,7 +130,7 @@ static PyObject *make_totals(PyObject *module, const struct reading *reading,
 	struct ps_totals_head head = {
 		.calls = sums->calls,
 		.incomplete = sums->incomplete,
-		.seconds = less(sums->elapsed_ns, sums->calls * overhead->elapsed_ns) / 1e9,
+		.seconds = rest.elapsed_ns / 1e9,
 	};
 	return ps_totals_create(module, &head, values, reading->nr_counters);
 }

@@ -85,6 +85,12 @@ def plain(name):
     return "".join(character if character.isprintable() else "?" for character in name)
 
 
+def pass_empty(region):
+    """What configure() measures as the cost of a pass."""
+    with region:
+        pass
+
+
 def table(told):
     """Lines of a table, and below it what it cannot show."""
     names = list(told["events"])

@@ -12,7 +12,7 @@ from livetest import BUILD, read_paranoid_level, skip_if_hardware_pmu, skip_unle
 
 C_PROGRAM = os.path.join(BUILD, "tests", "region_c")
 CPP_PROGRAM = os.path.join(BUILD, "tests", "region_cpp")
-USER_ONLY, STRICT, INHERIT = 1, 2, 4
+USER_ONLY, STRICT, INHERIT, SUBTRACT = 1, 2, 4, 8
 
 
 def run_regions(*arguments, events="page-faults", flags=0, status=0, program=C_PROGRAM, **options):
@@ -20,6 +20,13 @@ def run_regions(*arguments, events="page-faults", flags=0, status=0, program=C_P
                          capture_output=True, text=True, timeout=60, **options)
     if run.returncode != status or run.stderr:
         raise AssertionError(f"status {run.returncode}: {run.stdout}{run.stderr}")
+    return json.loads(run.stdout)
+
+
+def run_loop(flags):
+    """Passes of region_loop: told by their counts of task-clock."""
+    run = subprocess.run([os.path.join(BUILD, "tests", "region_loop"), "plain", "50", "100"], capture_output=True, text=True,
+                         env=dict(os.environ, EVENTS="task-clock", FLAGS=str(flags)), timeout=60, check=True)
     return json.loads(run.stdout)
 
 
@@ -113,7 +120,7 @@ class TestLibrary(unittest.TestCase):
                                capture_output=True, text=True, check=True).stdout.split("\n")
         offered = {line.split()[-1] for line in names if len(line.split()) == 3}
         self.assertEqual(offered, {"perfscope_region_" + name for name in (
-            "is_active", "begin_active", "end_active", "configure", "error", "totals", "reset", "report")})
+            "is_active", "begin_active", "end_active", "configure", "error", "totals", "overhead", "reset", "report")})
 
     def test_plugins_count_each_for_itself_and_can_be_unloaded(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -129,6 +136,23 @@ class TestLibrary(unittest.TestCase):
         rows = [line.split() for line in run.stdout.splitlines()]
         self.assertEqual(rows[0], ["region", "calls", "seconds", "page-faults"])
         self.assertEqual([rows[2][0], rows[2][1], rows[2][3]], ["work", "1", "12"])
+        self.assertEqual(run.stdout.splitlines()[3:], ["an empty pass counts 0 page-faults"])
+
+    def test_the_cost_of_a_pass_is_taken_off_when_asked(self):
+        def report(flags):
+            run = subprocess.run([C_PROGRAM, "report", "12"], env=dict(os.environ, EVENTS="page-faults,task-clock", FLAGS=str(flags)),
+                                 capture_output=True, text=True, timeout=60, check=True)
+            [*_, work, cost] = run.stdout.splitlines()
+            self.assertEqual(work.split()[3], "12")
+            return int(work.split()[4]), cost
+        self.assertRegex(report(0)[1], r"^an empty pass counts 0 page-faults, [1-9]\d* task-clock$")
+        self.assertRegex(report(SUBTRACT)[1], r"^an empty pass counts 0 page-faults, [1-9]\d* task-clock; taken off above$")
+
+        def empty_ns(flags):
+            totals = [run_loop(flags) for _ in range(5)]
+            return min(value for told in totals for [value] in told["empty"])
+        self.assertGreater(empty_ns(0), 100)
+        self.assertLess(empty_ns(SUBTRACT), empty_ns(0) / 2)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 #include "internal.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <sys/syscall.h>
 
 #define PARANOID_PATH "/proc/sys/kernel/perf_event_paranoid"
@@ -87,8 +88,23 @@ static int allowed_paranoid(const struct ps_counter *counter)
 	return counter->exclude & PS_EXCLUDE_KERNEL && !ps_counter_is_of_kernel(counter) ? 2 : 1;
 }
 
+/** Whether this process has what the kernel asks for, in its user namespace at least. */
+static bool has_capability(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+	if (syscall(SYS_capget, &header, data))
+		return false;
+	return data[CAP_TO_INDEX(CAP_PERFMON)].effective & CAP_TO_MASK(CAP_PERFMON) ||
+	       data[CAP_TO_INDEX(CAP_SYS_ADMIN)].effective & CAP_TO_MASK(CAP_SYS_ADMIN);
+}
+
 static struct ps_error *permission_error(const struct ps_counter *counter)
 {
+	if (has_capability())
+		return ps_error_format(PS_ERROR_PERMISSION,
+				       "permission denied (this process has CAP_PERFMON, but a "
+				       "container or seccomp filter does not allow it)");
 	int paranoid, allowed = allowed_paranoid(counter);
 	_cleanup_fclose_ FILE *file = fopen(PARANOID_PATH, "re");
 	if (!file || fscanf(file, "%d", &paranoid) != 1)

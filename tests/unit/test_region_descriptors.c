@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: MIT
-/** Regions in a program that closes all descriptors, as daemons do, and goes on with files of its own. */
+/** Regions in a program that closes all descriptors, as daemons do, and goes on with files of its own, or may open none. */
 #include "regions.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 static void close_all(void)
 {
@@ -66,4 +71,32 @@ TEST(region_descriptors, what_stands_in_place_of_a_counter_is_not_closed)
 		close(fd);
 	}
 	close(null);
+}
+
+/** Let perf_event_open fail with EPERM from here on. */
+static void forbid_counters(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { 4, filter };
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+TEST(region_descriptors, root_in_a_sandbox_is_not_told_to_become_root)
+{
+	pid_t child = fork();
+	if (!child) {
+		forbid_counters();
+		ASSERT_OK(ps_counters_parse("page-faults", counters, &nr_counters));
+		struct ps_error *error = ps_regions_configure(counters, nr_counters, 0);
+		_exit(!error || !strstr(error->message, "seccomp filter does not allow it"));
+	}
+	int status;
+	waitpid(child, &status, 0);
+	ASSERT_EQ(status, 0);
 }

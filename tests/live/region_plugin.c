@@ -14,6 +14,6 @@ void plugin_pass(void)
 
 int plugin_calls(void)
 {
-	struct perfscope_region_totals totals;
-	return perfscope_region_totals("plugin", &totals) ? -1 : (int)totals.calls;
+	struct perfscope_region_total total;
+	return perfscope_region_totals("plugin", &total) ? -1 : (int)total.calls;
 }

@@ -29,7 +29,7 @@ $(VM)/root.cpio: $(VM_SCRIPTS)/root.sh $(VM_SCRIPTS)/init $(VM)/sysroot.stamp
 
 .PHONY: vm-programs
 vm-programs: vm-root ## Build the command and the programs of the tests for the guest
-	+@$(SUBMAKE) -s $(VM_BUILD) all load probed
+	+@$(SUBMAKE) -s $(VM_BUILD) all load probed passes $(VM)/build/tests/region_loop $(VM)/build/tests/test_counter
 
 # The suite, or VM_RUN="command line", with VM_FILES="path ..." beside it in files/.
 .PHONY: test-vm

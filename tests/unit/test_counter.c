@@ -173,10 +173,12 @@ TEST(counter, a_refused_counter_has_a_reason_and_the_others_go_on)
 
 TEST(counter, a_missing_pmu_is_told_with_what_stands_in_for_it)
 {
-	if (!access("/sys/bus/event_source/devices/cpu", F_OK))
-		SKIP("this machine has a hardware PMU");
 	parse("cycles,cache-misses,instructions,page-faults");
 	ASSERT_OK(ps_counter_group_open(counters, nr_counters, 0, &group));
+	if (ps_counter_group_fd(group, 0) >= 0) {
+		close_group();
+		SKIP("this machine has a hardware PMU");
+	}
 	ASSERT_STR_EQ(ps_counter_group_reason(group, 0),
 		      "no hardware PMU here (the nearest is cpu-clock)");
 	ASSERT_STR_EQ(ps_counter_group_reason(group, 1),

@@ -92,6 +92,18 @@ class TestWith(RegionTestCase):
             thread.join()
         self.assertEqual(self.told(), (3, 0, 60))
 
+    def test_with_finds_the_same_methods_each_time(self):
+        region = perfscope.region("work")
+        self.assertIs(region.__enter__, region.__enter__)
+        self.assertIs(region.__exit__, region.__exit__)
+        self.assertIsNot(region.__enter__, perfscope.region("warm").__enter__)
+        self.assertIs(type(region).__enter__(region), region)
+        self.assertIsNone(type(region).__exit__(region, None, None, None))
+        self.assertEqual(self.told()[:2], (1, 0))
+        for method in (type(region).__enter__, type(region).__exit__):
+            self.assertRaises(TypeError, method, 5)
+        self.assertRaises(TypeError, vars(type(region))["__enter__"].__get__, 5)
+
     def test_totals_by_thread(self):
         go = threading.Event()
         def work():
@@ -230,6 +242,45 @@ class TestSuspended(RegionTestCase):
         perfscope.reset()
         self.consume(produce())
         self.assertEqual(self.told(), (1, 0, 20))
+
+    def test_a_function_passes_a_region_in_which_a_generator_is_suspended(self):
+        def produce():
+            with perfscope.region("work"):
+                self.pages.touch(1)
+                yield
+                self.pages.touch(2)
+
+        def plain():
+            with perfscope.region("work"):
+                self.pages.touch(5)
+
+        def run():
+            plain()
+            generator = produce()
+            next(generator)
+            plain()
+            self.pages.touch(50)
+            list(generator)
+        run()
+        perfscope.reset()
+        run()
+        self.assertEqual(self.told(), (3, 0, 13))
+
+    def test_a_region_that_a_function_leaves_is_not_the_generators_any_more(self):
+        def leave():
+            perfscope.region("work").__exit__(None, None, None)
+
+        def produce():
+            perfscope.region("work").__enter__()
+            self.pages.touch(2)
+            leave()
+            self.pages.touch(30)
+            yield
+            self.pages.touch(30)
+        self.consume(produce())
+        perfscope.reset()
+        self.consume(produce())
+        self.assertEqual(self.told(), (1, 0, 2))
 
     def test_yield_from_and_send(self):
         def inner():
@@ -439,6 +490,9 @@ class TestTotals(RegionTestCase):
             with self.subTest(name=name):
                 self.assertRaises(kind, perfscope.region, name)
         self.assertIs(perfscope.region("x" * 63), perfscope.region("x" * 63))
+        regions = {name: perfscope.region(name) for name in map(str, range(1000))}
+        self.assertEqual([(name, region.name) for name, region in regions.items()], [(str(nr),) * 2 for nr in range(1000)])
+        self.assertTrue(all(perfscope.region(str(nr)) is perfscope.region(name) is regions[name] for nr, name in enumerate(regions)))
         self.assertEqual(perfscope.region("ä").name, "ä")
 
     def test_reset_and_configure_start_from_zero(self):

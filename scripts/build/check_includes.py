@@ -24,7 +24,7 @@ ROOMS["cli"] = LEFT_OF_PYTHON + ["python", "script"]
 
 # The room of each header in include/perfscope.
 HEADERS = {
-    "base": "bytes cleanup error leftover log monotonic nearest text text_table version",
+    "base": "bytes cleanup error leftover log monotonic nearest stand_in text text_table version",
     "decode": "byte_order field machine sample sample_field sample_text",
     "event": "demangle format pmu probe region_spec schema source spec syscalls tracepoint",
     "task": "tasks",

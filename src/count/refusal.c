@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/capability.h>
+#include <perfscope/stand_in.h>
 #include <sys/syscall.h>
 
 #define PARANOID_PATH "/proc/sys/kernel/perf_event_paranoid"
@@ -43,26 +44,6 @@ static bool has_hardware(void)
 	return fd != -ENOENT && fd != -ENODEV && fd != -EOPNOTSUPP;
 }
 
-/** What stands in for @counter where there is no PMU. */
-static const char *nearest_counter(const struct ps_counter *counter)
-{
-	if (counter->type == PERF_TYPE_HW_CACHE)
-		return "page-faults";
-	if (counter->type != PERF_TYPE_HARDWARE)
-		return "task-clock";
-	switch (counter->config & UINT32_MAX) {
-	case PERF_COUNT_HW_CPU_CYCLES:
-	case PERF_COUNT_HW_REF_CPU_CYCLES:
-	case PERF_COUNT_HW_BUS_CYCLES:
-		return "cpu-clock";
-	case PERF_COUNT_HW_CACHE_REFERENCES:
-	case PERF_COUNT_HW_CACHE_MISSES:
-		return "page-faults";
-	default:
-		return "task-clock";
-	}
-}
-
 static bool is_of_hardware(const struct ps_counter *counter)
 {
 	return counter->type == PERF_TYPE_HARDWARE || counter->type == PERF_TYPE_HW_CACHE ||
@@ -77,7 +58,7 @@ static struct ps_error *missing_error(const struct ps_counter *counter)
 		return ps_error_format(PS_ERROR_UNSUPPORTED,
 				       "the hardware PMU here has no such counter");
 	return ps_error_format(PS_ERROR_UNSUPPORTED, "no hardware PMU here (the nearest is %s)",
-			       nearest_counter(counter));
+			       ps_stand_in(counter->type, counter->config));
 }
 
 /** The highest perf_event_paranoid at which a user without CAP_PERFMON may open @counter. */

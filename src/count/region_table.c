@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <perfscope/leftover.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -10,13 +11,6 @@
 
 #define HEAD_SIZE ((sizeof(struct table_head) + 4095) / 4096 * 4096)
 #define TABLE_SIZE (HEAD_SIZE + PS_REGION_TABLE_SLOTS * sizeof(struct ps_region_slot))
-
-/** The number of this process's pid namespace; 0: not to be had. */
-static uint32_t read_pid_namespace(void)
-{
-	struct stat status;
-	return stat("/proc/self/ns/pid", &status) ? 0 : status.st_ino;
-}
 
 /** A number that each exec draws anew, and that processes of one program share only after fork. */
 static uint64_t read_exec_id(void)
@@ -35,7 +29,7 @@ static struct ps_region_table *table_new(const char *path)
 		return NULL;
 	pthread_mutex_init(&table->lock, NULL);
 	table->pid = getpid();
-	table->pid_namespace = read_pid_namespace();
+	table->pid_namespace = ps_leftover_namespace();
 	table->exec_id = read_exec_id();
 	table->soft_limit = 256;
 	if (path && !(table->path = strdup(path))) {

@@ -47,46 +47,30 @@ static inline bool locate(const struct ps_field *field, struct ps_bytes raw, str
 	return false;
 }
 
-#define READ_INT(type, bytes)                                                                      \
-	({                                                                                         \
-		type value_;                                                                       \
-		memcpy(&value_, (bytes).data, sizeof(value_));                                     \
-		value_;                                                                            \
-	})
-
-static inline bool read_signed(struct ps_bytes bytes, unsigned int size, int64_t *ret)
+/** The integer of @size bytes, its sign carried into the upper ones if it has one. */
+static inline bool read_int(const uint8_t *data, unsigned int size, bool is_signed, uint64_t *ret)
 {
+	union {
+		uint8_t u8;
+		uint16_t u16;
+		uint32_t u32;
+		uint64_t u64;
+	} value;
 	switch (size) {
 	case 1:
-		*ret = READ_INT(int8_t, bytes);
+		memcpy(&value, data, 1);
+		*ret = is_signed ? (uint64_t)(int8_t)value.u8 : value.u8;
 		return true;
 	case 2:
-		*ret = READ_INT(int16_t, bytes);
+		memcpy(&value, data, 2);
+		*ret = is_signed ? (uint64_t)(int16_t)value.u16 : value.u16;
 		return true;
 	case 4:
-		*ret = READ_INT(int32_t, bytes);
+		memcpy(&value, data, 4);
+		*ret = is_signed ? (uint64_t)(int32_t)value.u32 : value.u32;
 		return true;
 	case 8:
-		*ret = READ_INT(int64_t, bytes);
-		return true;
-	}
-	return false;
-}
-
-static inline bool read_unsigned(struct ps_bytes bytes, unsigned int size, uint64_t *ret)
-{
-	switch (size) {
-	case 1:
-		*ret = READ_INT(uint8_t, bytes);
-		return true;
-	case 2:
-		*ret = READ_INT(uint16_t, bytes);
-		return true;
-	case 4:
-		*ret = READ_INT(uint32_t, bytes);
-		return true;
-	case 8:
-		*ret = READ_INT(uint64_t, bytes);
+		memcpy(ret, data, 8);
 		return true;
 	}
 	return false;
@@ -117,8 +101,7 @@ static inline bool decode_int(const struct ps_field *field, struct ps_bytes byte
 		.is_signed = field->is_signed,
 		.element_size = size,
 	};
-	bool is_read = field->is_signed ? read_signed(bytes, size, &value.i64)
-					: read_unsigned(bytes, size, &value.u64);
+	bool is_read = read_int(bytes.data, size, field->is_signed, &value.u64);
 	if (is_read)
 		*ret = value;
 	return is_read;

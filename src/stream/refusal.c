@@ -6,42 +6,13 @@
 #include <linux/hw_breakpoint.h>
 #include <linux/capability.h>
 #include <perfscope/pmu.h>
+#include <perfscope/stand_in.h>
 #include <sys/resource.h>
 
 // The kernel's own number for what an instruction forbids; no header of user space has it.
 #define KERNEL_ENOTSUPP 524
 
 #define PARANOID_PATH "/proc/sys/kernel/perf_event_paranoid"
-
-/** What stands in for a hardware counter where there is none; NULL: nothing does. */
-static const char *nearest_hardware(uint64_t config)
-{
-	switch (config & UINT32_MAX) {
-	case PERF_COUNT_HW_CPU_CYCLES:
-	case PERF_COUNT_HW_REF_CPU_CYCLES:
-	case PERF_COUNT_HW_BUS_CYCLES:
-		return "cpu-clock";
-	case PERF_COUNT_HW_CACHE_REFERENCES:
-	case PERF_COUNT_HW_CACHE_MISSES:
-		return "page-faults";
-	default:
-		return "task-clock";
-	}
-}
-
-static const char *nearest_counter(const struct perf_event_attr *attr)
-{
-	switch (attr->type) {
-	case PERF_TYPE_HARDWARE:
-		return nearest_hardware(attr->config);
-	case PERF_TYPE_HW_CACHE:
-		return "page-faults";
-	case PERF_TYPE_RAW:
-		return "task-clock";
-	default:
-		return NULL;
-	}
-}
 
 static bool is_missing_errno(int os_errno)
 {
@@ -102,7 +73,7 @@ bool ps_refusal_is_missing(int os_errno, const struct perf_event_attr *attr,
 	if (!reason)
 		return false;
 	*ret_reason = reason;
-	*ret_nearest = nearest_counter(attr);
+	*ret_nearest = ps_stand_in(attr->type, attr->config);
 	return true;
 }
 

@@ -85,4 +85,19 @@ static inline struct ps_target own_thread(void)
 				   .cgroup_fd = -1 };
 }
 
+static inline void pin_to(int cpu)
+{
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		SKIP("cpu %d is not there", cpu);
+}
+
+static inline void call_getppid(int nr)
+{
+	for (int i = 0; i < nr; i++)
+		syscall(SYS_getppid);
+}
+
 #endif

@@ -63,18 +63,4 @@ static inline void drain(void)
 	ASSERT_EQ(ps_merge_counts(merge).nr_unknown, 0);
 }
 
-static inline void call_getppid(int nr)
-{
-	for (int i = 0; i < nr; i++)
-		syscall(SYS_getppid);
-}
-
-static inline void pin_to(int cpu)
-{
-	cpu_set_t set;
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	sched_setaffinity(0, sizeof(set), &set);
-}
-
 #endif

@@ -14,15 +14,6 @@
 static struct ps_merge *merge;
 static char filter[64];
 
-static void pin_to(int cpu)
-{
-	cpu_set_t set;
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		SKIP("cpu %d is not there", cpu);
-}
-
 /** getppid of this thread alone, so that the filter is seen to come back too. */
 static struct ps_source *add_own_getppid(void)
 {
@@ -49,17 +40,19 @@ static void open_enabled(const struct ps_target *target)
 	ASSERT_OK(ps_session_enable(session));
 }
 
+/** Open the sources on CPU 0, and stay there. */
+static void open_own_cpu(void)
+{
+	struct ps_target target = one_cpu();
+	pin_to(0);
+	open_enabled(&target);
+}
+
 static void close_session(void)
 {
 	ps_merge_destroy(merge);
 	ps_session_destroy(session);
 	clear_sources();
-}
-
-static void call_getppid(int nr)
-{
-	for (int i = 0; i < nr; i++)
-		syscall(SYS_getppid);
 }
 
 /** Samples in the rings from @since_ns on. */
@@ -89,10 +82,8 @@ static void assert_count(const struct ps_source *source, uint64_t value)
 TEST(hotplug, what_was_counted_before_and_what_comes_after_add_up)
 {
 	struct ps_source *source = add_own_getppid();
-	struct ps_target target = one_cpu();
 	struct ps_cpu_back back;
-	pin_to(0);
-	open_enabled(&target);
+	open_own_cpu();
 	call_getppid(10);
 	ps_session_cpu_lost(session, 0);
 	ASSERT_EQ(ps_session_cpu_look(session, 0, false), PS_CPU_BACK);
@@ -117,10 +108,8 @@ TEST(hotplug, what_was_counted_before_and_what_comes_after_add_up)
 TEST(hotplug, records_of_before_are_read_after)
 {
 	struct ps_source *source = add_own_getppid();
-	struct ps_target target = one_cpu();
 	struct ps_cpu_back back;
-	pin_to(0);
-	open_enabled(&target);
+	open_own_cpu();
 	for (int i = 0; i < 3; i++) {
 		call_getppid(10);
 		ASSERT_OK(ps_session_cpu_back(session, 0, &back));
@@ -138,10 +127,8 @@ TEST(hotplug, groups_come_back_as_groups)
 	leader->group = member->group = 1;
 	leader->attr.read_format = member->attr.read_format = PERF_FORMAT_GROUP;
 	leader->attr.sample_type |= PERF_SAMPLE_READ;
-	struct ps_target target = one_cpu();
 	struct ps_cpu_back back;
-	pin_to(0);
-	open_enabled(&target);
+	open_own_cpu();
 	call_getppid(3);
 	ASSERT_OK(ps_session_cpu_back(session, 0, &back));
 	uint64_t words[16];
@@ -203,9 +190,7 @@ TEST(hotplug, a_cpu_that_is_offline_at_the_start_is_opened_when_it_comes)
 TEST(hotplug, a_cpu_that_stays_away_leaves_the_counts_and_the_ring)
 {
 	struct ps_source *source = add_own_getppid();
-	struct ps_target target = one_cpu();
-	pin_to(0);
-	open_enabled(&target);
+	open_own_cpu();
 	call_getppid(10);
 	ps_session_cpu_lost(session, 0);
 	ASSERT_EQ(drain(0), 10);
@@ -218,10 +203,8 @@ TEST(hotplug, a_source_that_is_refused_leaves_the_others)
 	struct ps_source *source = add_own_getppid();
 	struct ps_source *other = add_tracepoint("sys_enter_getpgid");
 	other->filter = filter;
-	struct ps_target target = one_cpu();
 	struct ps_cpu_back back;
-	pin_to(0);
-	open_enabled(&target);
+	open_own_cpu();
 	call_getppid(10);
 	syscall(SYS_getpgid, 0);
 	other->filter = (char *)"common_pid == ";
@@ -238,10 +221,8 @@ TEST(hotplug, a_source_that_is_refused_leaves_the_others)
 TEST(hotplug, a_ring_that_cannot_be_had_leaves_all_as_it_was)
 {
 	struct ps_source *source = add_own_getppid();
-	struct ps_target target = one_cpu();
 	struct ps_cpu_back back;
-	pin_to(0);
-	open_enabled(&target);
+	open_own_cpu();
 	call_getppid(10);
 	// Events of two clocks do not share a ring.
 	session->clock.kind = PS_CLOCK_MONOTONIC_RAW;

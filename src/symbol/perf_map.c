@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "perf_map.h"
 
+#include <ctype.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <perfscope/cleanup.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -65,21 +65,50 @@ static void make_room(struct perf_map *map)
 		min_rank += (map->nr_lines - min_rank) / 2 + 1;
 }
 
+static int digit_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/**
+ * Read the hexadecimal number at *@text and the blanks behind it, over which *@text is moved; false: there is none, or no
+ * blank. By hand, since sscanf takes most of the time of a large map.
+ */
+static bool read_number(const char **text, uint64_t *ret)
+{
+	const char *at = *text;
+	uint64_t number = 0;
+	if (at[0] == '0' && (at[1] | 0x20) == 'x')
+		at += 2;
+	const char *first = at;
+	for (int digit; (digit = digit_value(*at)) >= 0; at++)
+		number = number << 4 | (unsigned int)digit;
+	if (at == first || at - first > 16 || !isblank((unsigned char)*at))
+		return false;
+	while (isspace((unsigned char)*at))
+		at++;
+	*text = at;
+	*ret = number;
+	return true;
+}
+
 /** "START SIZE name", both in hexadecimal; lines that are not are passed over. */
 static void add_line(struct perf_map *map, const char *line)
 {
 	uint64_t start, size;
-	int name = 0;
-	if (sscanf(line, "%" SCNx64 " %" SCNx64 " %n", &start, &size, &name) != 2 || !name)
+	if (!read_number(&line, &start) || !read_number(&line, &size))
 		return;
 	struct symbol symbol = { .start = start, .end = start + size, .rank = map->nr_lines++ };
-	if (!line[name] || symbol.end <= start)
+	if (!*line || symbol.end <= start)
 		return;
 	// An array doubles when it is full.
 	if (symtab_nr_bytes(&map->table) >= PERF_MAP_MAX_BYTES / 2)
 		make_room(map);
 	if (symtab_nr_bytes(&map->table) < PERF_MAP_MAX_BYTES / 2)
-		symtab_add(&map->table, &symbol, line + name);
+		symtab_add(&map->table, &symbol, line);
 }
 
 /** Add the whole lines of @text, which are written to; the number of bytes that they take. */

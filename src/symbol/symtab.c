@@ -115,10 +115,34 @@ static int compare_start(const void *left_, const void *right_)
 	return left->rank < right->rank ? -1 : left->rank > right->rank;
 }
 
+/** Merge the symbols from @nr_sorted on, which are sorted, with those before; false: no memory, nothing changed. */
+static bool merge_new(struct symtab *table)
+{
+	uint32_t old = table->nr_sorted, new = table->nr - old;
+	struct symbol *symbols = table->symbols;
+	_cleanup_free_ struct symbol *added = reallocarray(NULL, new, sizeof(*added));
+	if (!added)
+		return false;
+	memcpy(added, symbols + old, new * sizeof(*added));
+	// From the end, so that nothing is overwritten that is still wanted.
+	for (uint32_t at = table->nr; new;) {
+		bool is_old_last = old && compare_start(&symbols[old - 1], &added[new - 1]) > 0;
+		symbols[--at] = is_old_last ? symbols[--old] : added[--new];
+	}
+	return true;
+}
+
 void symtab_finish_overlapping(struct symtab *table)
 {
-	if (table->nr)
+	uint32_t old = table->nr_sorted;
+	if (table->nr > old)
+		qsort(table->symbols + old, table->nr - old, sizeof(*table->symbols),
+		      compare_start);
+	bool is_sorted = !old || table->nr == old ||
+			 compare_start(&table->symbols[old - 1], &table->symbols[old]) < 0;
+	if (!is_sorted && !merge_new(table))
 		qsort(table->symbols, table->nr, sizeof(*table->symbols), compare_start);
+	table->nr_sorted = table->nr;
 	set_reach(table);
 }
 
@@ -137,6 +161,7 @@ bool symtab_compact(struct symtab *table, uint32_t min_rank)
 		}
 	}
 	symtab_deinit(table);
+	kept.nr_sorted = kept.nr;
 	*table = kept;
 	return true;
 }

@@ -20,6 +20,7 @@ struct symbol {
 struct symtab {
 	struct symbol *symbols;
 	uint32_t nr, capacity;
+	uint32_t nr_sorted; // the first so many, of a table finished as overlapping
 	char *names;
 	uint32_t names_size, names_capacity;
 };

@@ -56,6 +56,32 @@ TEST(symbol, code_made_at_run_time_has_the_name_that_was_told_last)
 	view_end(&view);
 }
 
+TEST(symbol, names_that_come_between_those_known_already_are_found)
+{
+	struct view view = view_of(false);
+	void *code = map_code();
+	uint64_t at = (uintptr_t)code;
+	FILE *file = open_map_of(getpid());
+	// The odd ones, the even ones from the last to the first, and one of the odd ones once more.
+	for (int i = 1; i < 64; i += 2)
+		fprintf(file, "%lx 10 f%d\n", at + 16 * i, i);
+	fflush(file);
+	ASSERT_STR_EQ(show(&view, getpid(), at + 16 * 9, 0), "[perf map]!f9+0");
+	for (int i = 62; i >= 0; i -= 2)
+		fprintf(file, "0X%lX\t10  f%d\n", at + 16 * i, i);
+	fprintf(file, "%lx 10 again\n%lx 10x no\n%lx\nx 10 no\n%lx 10\n", at + 16 * 9, at, at, at);
+	fclose(file);
+	usleep(PAUSE_US);
+	for (int i = 0; i < 64; i++) {
+		char name[64];
+		snprintf(name, sizeof(name), i == 9 ? "[perf map]!again+3" : "[perf map]!f%d+3", i);
+		ASSERT_STR_EQ(show(&view, getpid(), at + 16 * i + 3, 0), name);
+	}
+	remove_map_of(getpid());
+	munmap(code, 4096);
+	view_end(&view);
+}
+
 TEST(symbol, a_child_has_the_names_that_its_parent_made_until_its_exec)
 {
 	struct view view = view_of(false);

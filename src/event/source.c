@@ -293,6 +293,8 @@ struct ps_error *ps_sources_resolve(const struct ps_spec_list *specs,
 		if (error && resolver.spec->boundary)
 			error = boundary_error(error);
 	}
+	if (!error)
+		source_settle_calls(&resolver.list);
 	for (unsigned int group = 1; group <= specs->nr_groups && !error; group++)
 		error = bind_group(&resolver.list, group);
 	if (!error && options->regions && options->regions->nr_regions)

@@ -7,8 +7,8 @@
 
 struct ps_error *source_check_parts(const struct ps_spec *spec, const struct ps_source *source)
 {
-	bool has_calls = source->attr.branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK;
-	if (has_calls && spec->sample_type & PERF_SAMPLE_BRANCH_STACK)
+	bool is_both = source->attr.branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK;
+	if (is_both && spec->sample_type & PERF_SAMPLE_BRANCH_STACK)
 		return ps_error_format(PS_ERROR_USAGE,
 				       "%s: a sample has the last branches or those of its call "
 				       "stack, not both (leave out branch or --call-graph=lbr)",
@@ -53,6 +53,31 @@ void source_tell_without_pmu(const struct ps_spec *spec, const struct ps_source 
 			       "%s: only a hardware PMU tells %s; without one %s is all it says "
 			       "(leave it out)",
 			       source->label, parts[i].name, parts[i].said);
+	}
+}
+
+static bool has_calls(const struct ps_source *source)
+{
+	return source->attr.branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK;
+}
+
+void source_settle_calls(const struct ps_source_list *list)
+{
+	bool is_known = false;
+	for (size_t i = 0; i < list->nr_sources; i++)
+		is_known |= has_calls(list->sources[i]) && !is_software(list->sources[i]);
+	const struct ps_spec *told = NULL;
+	for (size_t i = 0; is_known && i < list->nr_sources; i++) {
+		struct ps_source *source = list->sources[i];
+		if (!has_calls(source) || !is_software(source))
+			continue;
+		source->attr.sample_type &= ~(uint64_t)PERF_SAMPLE_BRANCH_STACK;
+		source->attr.branch_sample_type = 0;
+		if (source->spec != told)
+			ps_log(PS_LOG_WARNING,
+			       "%s: only a PMU records calls: its stacks follow frame pointers",
+			       source->label);
+		told = source->spec;
 	}
 }
 

@@ -369,6 +369,23 @@ TEST(source, call_stacks_of_the_pmu_are_its_last_calls)
 	release(&all);
 }
 
+TEST(source, beside_a_pmu_with_calls_the_kernels_events_follow_frame_pointers)
+{
+	struct fixture all;
+	struct ps_source_options options = { .stack = PS_STACK_LBR };
+	ASSERT_OK(resolve("cpu-clock/freq=9/,cycles/freq=9/", &all.specs, &options, &all.list));
+	const struct perf_event_attr *clock = &all.list.sources[0]->attr;
+	ASSERT_FALSE(clock->sample_type & PERF_SAMPLE_BRANCH_STACK);
+	ASSERT_EQ(clock->branch_sample_type, 0);
+	ASSERT_TRUE(clock->sample_type & PERF_SAMPLE_CALLCHAIN);
+	ASSERT_TRUE(all.list.sources[1]->attr.sample_type & PERF_SAMPLE_BRANCH_STACK);
+	release(&all);
+	// Alone they are refused when they are opened.
+	ASSERT_OK(resolve("cpu-clock/freq=9/", &all.specs, &options, &all.list));
+	ASSERT_TRUE(all.list.sources[0]->attr.sample_type & PERF_SAMPLE_BRANCH_STACK);
+	release(&all);
+}
+
 TEST(source, a_sample_has_one_kind_of_branches)
 {
 	struct fixture all;

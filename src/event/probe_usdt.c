@@ -18,6 +18,8 @@ struct operand {
 	char fetch[MAX_OPERAND]; // "": the kernel cannot
 	char type[8];		 // "s32"
 	bool is_float;
+	const char *text; // as the note has it, borrowed
+	size_t length;
 };
 
 /** The kernel's name of the x86 register @name: "edi", "dil" and "rdi" are "di". */
@@ -132,7 +134,7 @@ static size_t argument_length(const char *text)
 
 static struct operand read_operand(const char *text, size_t length, unsigned int machine)
 {
-	struct operand operand = { .type = "u64" };
+	struct operand operand = { .type = "u64", .text = text, .length = length };
 	const char *at = memchr(text, '@', length);
 	operand.is_float = at && at[-1] == 'f';
 	if (at && !read_type(text, operand.type))
@@ -175,6 +177,19 @@ static void write_all(const struct operand *operands, size_t nr, FILE *stream)
 	}
 }
 
+static struct ps_error *explain_operand(const struct operand *operand, size_t number)
+{
+	if (operand->is_float)
+		return ps_error_format(PS_ERROR_UNSUPPORTED,
+				       "$arg%zu is a float, which the kernel cannot show", number);
+	return ps_error_format(
+		PS_ERROR_UNSUPPORTED,
+		"$arg%zu lies where the kernel cannot fetch it: %.*s (it takes one "
+		"register and an offset; a global variable can be named instead, where "
+		"there is debug information)",
+		number, (int)operand->length, operand->text);
+}
+
 /** Write @wanted with each $argN replaced. */
 static struct ps_error *write_wanted(const char *wanted, const struct operand *operands, size_t nr,
 				     FILE *stream)
@@ -192,10 +207,7 @@ static struct ps_error *write_wanted(const char *wanted, const struct operand *o
 					       number, nr, nr == 1 ? "" : "s");
 		const struct operand *operand = &operands[number - 1];
 		if (!*operand->fetch)
-			return ps_error_format(PS_ERROR_UNSUPPORTED, "$arg%zu %s", number,
-					       operand->is_float
-						       ? "is a float, which the kernel cannot show"
-						       : "lies where the kernel cannot fetch it");
+			return explain_operand(operand, number);
 		fputs(operands[number - 1].fetch, stream);
 		at = end;
 	}

@@ -53,7 +53,15 @@ TEST(probe, own_arguments_of_a_usdt_probe_name_its_operands)
 	ASSERT_ERROR(ps_usdt_arguments(args, "$arg3", EM_X86_64, &text), PS_ERROR_UNSUPPORTED,
 		     "$arg3 is a float, which the kernel cannot show");
 	ASSERT_ERROR(ps_usdt_arguments("8@(%rax,%rbx,4)", "$arg1", EM_X86_64, &text),
-		     PS_ERROR_UNSUPPORTED, "$arg1 lies where the kernel cannot fetch it");
+		     PS_ERROR_UNSUPPORTED,
+		     "$arg1 lies where the kernel cannot fetch it: 8@(%rax,%rbx,4) (it takes one "
+		     "register and an offset; ");
+	ASSERT_ERROR(
+		ps_usdt_arguments("4@%eax 8@counter(%rip)", "$arg2", EM_X86_64, &text),
+		PS_ERROR_UNSUPPORTED,
+		"$arg2 lies where the kernel cannot fetch it: 8@counter(%rip) (it takes one "
+		"register and an offset; a global variable can be named instead, where there is "
+		"debug information)");
 }
 
 TEST(probe, a_group_of_ours_names_its_process)

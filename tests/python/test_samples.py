@@ -140,8 +140,8 @@ def samples(draw, chosen=None):
         number = draw(u64)
         data += pack(number)
         want.setdefault("id", number)
-    if sample_type & IDENTIFIER:
-        want["id"] = want["identifier"]
+    if sample_type & (IDENTIFIER | ID):  # both names for the one that stands first
+        want["id"] = want["identifier"] = want.get("identifier", want.get("id"))
     part(STREAM_ID, "stream_id", u64)
     if sample_type & CPU:
         want["cpu"] = draw(u32)
@@ -185,10 +185,6 @@ def samples(draw, chosen=None):
         size = 8 * draw(st.integers(0, 4))
         want["aux"] = draw(st.binary(min_size=size, max_size=size))
         data += pack(size) + want["aux"]
-    if sample_type & RAW:  # a PMU's or a tracepoint's: what every event has goes by its underscore name
-        for name in ("identifier", "id", "pid", "tid", "time", "cpu", "period", "raw"):
-            if name != "id" or not sample_type & ID:
-                want.pop(name, None)
     record = pack.struct("IHH", 9, 0, 8 + len(data)) + data
     return (sample_type, read_format, branch_type, *masks, machine), record, want, pack.order
 

@@ -45,11 +45,11 @@ struct ps_region_frames {
 	size_t nr;	       // of ties
 	PyObject *helper_file; // co_filename of contextlib, owned
 	PyObject *profile; // of threads that have none of the program's, owned; NULL: not made yet
-	bool is_watching;  // region_watch_init was called
+	bool is_watching;  // suspensions can be told
 #if PY_VERSION_HEX >= 0x030C0000
 	PyObject *monitoring; // sys.monitoring, owned
-	PyObject *codes;      // set of those that tell
-	int tool, yield_event, resume_event;
+	int tool;	      // -1: none is left
+	int yield_event, resume_event;
 #endif
 };
 
@@ -65,12 +65,12 @@ void region_resume_frame(struct ps_region_frames *frames, const PyFrameObject *f
 /** The calling thread was not watched until now: what became of the frames that ran in it is not known. */
 void region_miss_ties(struct ps_region_frames *frames);
 
-/** Before the first region_watch of @module. -1 with an exception set. */
+/** Where @frames are not watching yet: see to it that they can. -1 with an exception set. */
 int region_watch_init(PyObject *module, struct ps_region_frames *frames);
 /** See to it that @frame, which runs in this thread, tells when it is suspended and goes on. -1 with an exception set. */
 int region_watch(PyObject *module, PyFrameObject *frame);
-/** Whether what runs in this thread tells that now; the program may have taken our place. */
-bool region_is_watched(void);
+/** Whether what runs in this thread tells that now; other tools may have taken our place. */
+bool region_is_watched(const struct ps_region_frames *frames);
 /** No pass is open in a frame any more: leave this thread as it was. Others are watched until they have a pass again. */
 void region_unwatch(void);
 

@@ -176,7 +176,13 @@ static bool tie(struct ps_region_frames *frames, PyFrameObject *frame, Region *r
 	struct tie **bucket = bucket_of(frames, frame);
 	Py_INCREF(frame);
 	Py_INCREF(region);
-	*tie = (struct tie){ *bucket, frame, region, PyThreadState_Get(), false, false };
+	*tie = (struct tie){
+		.next = *bucket,
+		.frame = frame,
+		.region = region,
+		.thread = PyThreadState_Get(),
+		.is_missed = !region_is_watched(frames),
+	};
 	*bucket = tie;
 	frames->nr++;
 	region->nr_ties++;
@@ -206,7 +212,6 @@ void ps_region_frames_destroy(struct ps_region_frames *frames)
 	Py_XDECREF(frames->profile);
 #if PY_VERSION_HEX >= 0x030C0000
 	Py_XDECREF(frames->monitoring);
-	Py_XDECREF(frames->codes);
 #endif
 	free(frames);
 }
@@ -217,7 +222,6 @@ static int tie_pass(Region *region, const frame_t *frame)
 	struct ps_region_frames *frames = region->state->region_frames;
 	if (!frames->is_watching && region_watch_init(region->module, frames) < 0)
 		return -1;
-	frames->is_watching = true;
 	_cleanup_pydecref_ PyObject *object = (PyObject *)make_frame_object(frame);
 	if (!object || region_watch(region->module, (PyFrameObject *)object) < 0)
 		return object || PyErr_Occurred() ? -1 : 0;
@@ -249,12 +253,12 @@ int region_enter(Region *region)
 }
 
 /** End the pass of @tie: as incomplete, where its frame was suspended or went on unseen. */
-static void end_tied(const struct tie *tie)
+static void end_tied(const struct ps_region_frames *frames, const struct tie *tie)
 {
 	struct ps_region *region = tie->region->region;
 	if (tie->is_paused)
 		ps_region_resume(region);
-	if (tie->is_paused || tie->is_missed || !region_is_watched())
+	if (tie->is_paused || tie->is_missed || !region_is_watched(frames))
 		ps_region_abandon(region);
 	else
 		ps_region_leave(region);
@@ -269,7 +273,7 @@ static void leave_tied(Region *region)
 		ps_region_leave(region->region);
 		return;
 	}
-	end_tied(*place);
+	end_tied(frames, *place);
 	untie(frames, place);
 	if (!frames->nr)
 		region_unwatch();

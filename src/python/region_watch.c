@@ -38,15 +38,21 @@ static int on_profile(PyObject *function, PyFrameObject *frame, int what, PyObje
 	return status;
 }
 
-bool region_is_watched(void)
+/** Whether the calling thread's profile function is ours. */
+static bool is_ours(void)
 {
 	return PyThreadState_Get()->c_profilefunc == on_profile;
+}
+
+bool region_is_watched(const struct ps_region_frames *frames)
+{
+	return is_ours();
 }
 
 /** No pass is open in a frame: leave this thread as it was. Others go on being watched until they have a pass again. */
 void region_unwatch(void)
 {
-	if (!region_is_watched())
+	if (!is_ours())
 		return;
 	_cleanup_pydecref_ PyObject *function = PyThreadState_Get()->c_profileobj;
 	Py_INCREF(function);
@@ -111,9 +117,9 @@ static PyObject *watch_again(PyObject *watch, PyObject *const *args, Py_ssize_t 
 /** Let the calling thread tell of its calls; the profile function that it has is called as before. */
 int region_watch(PyObject *module, PyFrameObject *frame)
 {
-	if (region_is_watched())
-		return 0;
 	struct ps_region_frames *frames = ps_module_state(module)->region_frames;
+	if (region_is_watched(frames))
+		return 0;
 	PyThreadState *thread = PyThreadState_Get();
 	if (PS_LIKELY(!thread->c_profilefunc)) {
 		// The same each time: to make one takes as long as the two clocks of a pass.
@@ -132,6 +138,7 @@ int region_watch(PyObject *module, PyFrameObject *frame)
 
 int region_watch_init(PyObject *module, struct ps_region_frames *frames)
 {
+	frames->is_watching = true;
 	return 0;
 }
 
@@ -178,7 +185,7 @@ static int listen(PyObject *module, struct ps_region_frames *frames, const char 
 	return result ? 0 : -1;
 }
 
-/** Take a number among the tools that watch; those of debugger, coverage and profiler are left to them. */
+/** Take a number among the tools that watch, or -1; those of debugger, coverage and profiler are left to them. */
 static int take_tool(struct ps_region_frames *frames)
 {
 	static const int free_for_all[] = { 4, 3 };
@@ -193,20 +200,14 @@ static int take_tool(struct ps_region_frames *frames)
 			return -1;
 		PyErr_Clear();
 	}
-	PyErr_SetString(PyExc_RuntimeError,
-			"a region in a generator or coroutine needs a tool of sys.monitoring, and "
-			"3 and 4 are taken");
-	return -1;
+	frames->tool = -1;
+	return 0;
 }
 
-int region_watch_init(PyObject *module, struct ps_region_frames *frames)
+static int watch_events(PyObject *module, struct ps_region_frames *frames)
 {
 	int throw_event;
-	frames->monitoring = PySys_GetObject("monitoring"); // borrowed
-	Py_XINCREF(frames->monitoring);
-	frames->codes = PySet_New(NULL);
-	if (!frames->monitoring || !frames->codes || take_tool(frames) < 0 ||
-	    listen(module, frames, "PY_YIELD", &suspend_method, &frames->yield_event) < 0 ||
+	if (listen(module, frames, "PY_YIELD", &suspend_method, &frames->yield_event) < 0 ||
 	    listen(module, frames, "PY_RESUME", &resume_method, &frames->resume_event) < 0 ||
 	    listen(module, frames, "PY_THROW", &resume_method, &throw_event) < 0)
 		return -1;
@@ -216,27 +217,47 @@ int region_watch_init(PyObject *module, struct ps_region_frames *frames)
 	return result ? 0 : -1;
 }
 
-/** Let the code of @frame tell when it is suspended and goes on, from now on. */
+int region_watch_init(PyObject *module, struct ps_region_frames *frames)
+{
+	if (!frames->monitoring) {
+		frames->monitoring = PySys_GetObject("monitoring"); // borrowed
+		Py_XINCREF(frames->monitoring);
+	}
+	if (!frames->monitoring || take_tool(frames) < 0)
+		return -1;
+	// Where no tool is left, the program goes on without us, and each new pass asks for one again.
+	frames->is_watching = frames->tool >= 0;
+	return frames->is_watching ? watch_events(module, frames) : 0;
+}
+
+/**
+ * Let the code of @frame tell when it is suspended and goes on, from now on.
+ *
+ * Python is asked each time: code that was compiled a second time is equal to what we have seen, and not the same.
+ */
 int region_watch(PyObject *module, PyFrameObject *frame)
 {
 	struct ps_region_frames *frames = ps_module_state(module)->region_frames;
+	if (!region_is_watched(frames))
+		return 0;
+	int wanted = frames->yield_event | frames->resume_event;
 	_cleanup_pydecref_ PyObject *code = (PyObject *)PyFrame_GetCode(frame);
-	int is_watched = PySet_Contains(frames->codes, code);
-	if (is_watched)
-		return is_watched < 0 ? -1 : 0;
-	_cleanup_pydecref_ PyObject *result =
-		PyObject_CallMethod(frames->monitoring, "set_local_events", "iOi", frames->tool,
-				    code, frames->yield_event | frames->resume_event);
-	return result ? PySet_Add(frames->codes, code) : -1;
+	_cleanup_pydecref_ PyObject *events = PyObject_CallMethod(
+		frames->monitoring, "get_local_events", "iO", frames->tool, code);
+	if (!events || PyLong_AsLong(events) == wanted)
+		return events ? 0 : -1;
+	_cleanup_pydecref_ PyObject *result = PyObject_CallMethod(
+		frames->monitoring, "set_local_events", "iOi", frames->tool, code, wanted);
+	return result ? 0 : -1;
 }
 
 void region_unwatch(void)
 {
 }
 
-bool region_is_watched(void)
+bool region_is_watched(const struct ps_region_frames *frames)
 {
-	return true;
+	return frames->is_watching;
 }
 
 #endif

@@ -3,8 +3,11 @@
 
 import asyncio
 import cProfile
+import os
+import subprocess
 import sys
 import threading
+import unittest
 
 import perfscope
 from test_regions import RegionTestCase
@@ -77,6 +80,45 @@ class TestWatch(RegionTestCase):
         thread.start()
         thread.join()
         self.assert_told()
+
+
+class TestCode(RegionTestCase):
+    def test_code_that_is_compiled_again_is_watched_too(self):
+        source = "def generator(region):\n with region('work'):\n  yield 1\n  yield 2"
+        for _ in range(3):
+            scope = {}
+            exec(source, scope)
+            for _ in scope["generator"](perfscope.region):
+                self.pages.touch(100)
+        calls, incomplete, faults = self.told()
+        self.assertEqual((calls, incomplete), (3, 0))
+        self.assertLess(faults, 10)
+
+
+TAKEN = """
+import sys
+for tool in (3, 4):
+    sys.monitoring.use_tool_id(tool, "other")
+import perfscope
+def generator():
+    with perfscope.region("work"):
+        yield 1
+def told():
+    total = perfscope.regions()["work"]
+    return total.calls, total.incomplete
+perfscope.configure(["page-faults"])
+print(list(generator()), list(generator()), *told())
+sys.monitoring.free_tool_id(3)
+print(list(generator()), *told())
+"""
+
+
+@unittest.skipUnless(sys.version_info >= (3, 12), "no sys.monitoring")
+class TestTools(unittest.TestCase):
+    def test_where_no_tool_is_left_passes_are_incomplete_and_the_program_goes_on(self):
+        run = subprocess.run([sys.executable, "-c", TAKEN], env=dict(os.environ, PYTHONPATH=os.path.dirname(perfscope.__file__)),
+                             capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual([run.stdout, run.stderr], ["[1] [1] 0 2\n[1] 1 2\n", ""])
 
 
 class TestCallables(RegionTestCase):

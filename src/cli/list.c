@@ -293,19 +293,24 @@ static struct ps_error *visit_probe(const struct ps_probe_name *name, void *argu
 	return NULL;
 }
 
-/** Take FILE, which may stand in quotes, out of @text. */
+/** @text without the quotes around it, as -e takes it. */
+static char *unquote(char *text)
+{
+	size_t length = strlen(text);
+	if (length < 2 || text[0] != '"' || text[length - 1] != '"')
+		return text;
+	text[length - 1] = '\0';
+	return text + 1;
+}
+
+/** Take FILE out of @text. */
 static char *take_file(char *text)
 {
 	char *file = strchr(text, '@');
 	if (!file)
 		return NULL;
 	*file++ = '\0';
-	size_t length = strlen(file);
-	if (length > 1 && file[0] == '"' && file[length - 1] == '"') {
-		file[length - 1] = '\0';
-		file++;
-	}
-	return file;
+	return unquote(file);
 }
 
 /** List what SYSTEM:NAME[@FILE], which @text is a copy of, names. */
@@ -313,6 +318,7 @@ static struct ps_error *list_file(struct list *list, struct pattern *pattern, ch
 {
 	char *file = take_file(text), *name = strchr(text, ':');
 	*name++ = '\0';
+	name = unquote(name);
 	const char *kind = !strcmp(text, "usdt") ? "usdt" : file ? "uprobe" : "kprobe";
 	struct ps_error *error = begin_section(list, find_kind(kind));
 	struct file_walk walk = { list, pattern, text, file };

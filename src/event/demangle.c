@@ -2,6 +2,7 @@
 #include <perfscope/demangle.h>
 
 #include <libiberty/demangle.h>
+#include <perfscope/cleanup.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -22,6 +23,17 @@ char *ps_demangle(const char *name)
 	return text ? text : cplus_demangle_v3(name, options);
 }
 
+/** The length of the operator at @text that begins with "<", without the arguments of a template; 0: there is none. */
+static size_t less_length(const char *text)
+{
+	static const char *const operators[] = { "<=>", "<<=", "<<", "<=", "<" };
+	for (size_t i = 0; i < PS_ARRAY_SIZE(operators); i++) {
+		if (!strncmp(text, operators[i], strlen(operators[i])))
+			return strlen(operators[i]);
+	}
+	return 0;
+}
+
 /** How long the text at @text is that is one piece of a name although it has brackets or blanks; 0: it is none. */
 static size_t piece_length(const char *text, bool is_start)
 {
@@ -33,12 +45,13 @@ static size_t piece_length(const char *text, bool is_start)
 	size_t length = strlen(word);
 	if (!strncmp(text + length, "()", 2))
 		return length + 2;
-	if (text[length] == ' ') // "operator new", "operator bool"
+	// "operator new", "operator bool", and the suffix of a literal: operator"" _km
+	if (text[length] == ' ' || !strncmp(text + length, "\"\"", 2))
 		return strcspn(text, "(<");
-	// "operator+<int>" has the arguments of a template behind it, "operator<" has not.
+	// "operator+<int>" has the arguments of a template behind it.
 	size_t symbols = strspn(text + length, ">-=+*/%^&|~!,[]");
 	if (!symbols)
-		symbols = strspn(text + length, "<=>");
+		symbols = less_length(text + length);
 	return symbols ? length + symbols : 0;
 }
 

@@ -103,6 +103,15 @@ static struct ps_error *parse_file(struct ps_reader *reader, struct ps_spec *spe
 	return ps_reader_copy(reader, start, end, &spec->file);
 }
 
+/** The quote that closes a name of which @text is behind the first; not the pair in operator"" _km. NULL: there is none. */
+static const char *find_closing(const char *text)
+{
+	const char *at = strchr(text, '"');
+	while (at && at[1] == '"')
+		at = strchr(at + 2, '"');
+	return at;
+}
+
 /** Move over the name of a probe: in quotes, as "f(int, char*)", or a word; "::" is part of names of C++. */
 static struct ps_error *skip_probe_name(struct ps_reader *reader, bool is_usdt, size_t *ret_start,
 					size_t *ret_end)
@@ -110,7 +119,7 @@ static struct ps_error *skip_probe_name(struct ps_reader *reader, bool is_usdt, 
 	const char *text = reader->text;
 	*ret_start = reader->at;
 	if (ps_reader_peek(reader) == '"') {
-		const char *closing = strchr(text + ++*ret_start, '"');
+		const char *closing = find_closing(text + ++*ret_start);
 		if (!closing)
 			return ps_reader_error(reader, reader->at, "this quote is not closed");
 		*ret_end = closing - text;

@@ -67,6 +67,24 @@ int main(int argc, char **argv)
 }
 """
 
+OPERATORS = """
+#include <cstdlib>
+template <class T> struct box { T n; };
+template <class T> __attribute__((noipa)) bool operator<=(const box<T> &a, const box<T> &b) { return a.n <= b.n; }
+__attribute__((noipa)) unsigned long long operator"" _km(unsigned long long n) { return n; }
+struct item { int id; char tag[4]; };
+static item items[] = { { 40, "old" }, { 41, "new" } };
+__attribute__((noipa)) item &choose(int n) { return items[n & 1]; }
+__attribute__((noipa)) const int &number(int n) { return items[n & 1].id; }
+int main(int argc, char **argv)
+{
+	for (int i = 0; i < atoi(argv[1]); i++) {
+		bool is_less = box<int>{i} <= box<int>{1};
+		choose(i).id += 5_km + number(i) == 0 && is_less;
+	}
+}
+"""
+
 RUST = """
 mod shop {
     #[inline(never)]
@@ -171,6 +189,16 @@ class TestCxx(PlacesTestCase):
         for name, nearest in ("ns::bux::get", "ns::box::get"), ("main2", "main"):
             self.assert_refused(f"uprobe:{name}@{program}", 1, f"perfscope: uprobe:{name}@{program}: "
                                 f"{program} has no function {name}; did you mean {nearest}?")
+
+
+    def test_names_of_operators_and_of_suffixes(self):
+        program = self.build(OPERATORS, "-O1", compiler="g++")
+        for name, mangled in [("operator<=", "_ZleIiEbRK3boxIT_ES4_"), ('operator"" _km', "_Zli3_kmy")]:
+            result = self.run_probed(f'uprobe:"{name}"@{program}', program=program, nr=3)
+            self.assertEqual(result["values"], {"uprobe:" + mangled: 3})
+            for text in name, f'"{name}"':
+                listed = self.run_command("list", f"uprobe:{text}@{program}")
+                self.assertEqual([line.split("@")[0] for line in listed.lines], ["functions", "  uprobe:" + mangled])
 
 
 @unittest.skipUnless(shutil.which("rustc"), "no Rust compiler here")

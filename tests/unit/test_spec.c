@@ -199,6 +199,15 @@ TEST(spec, a_probe_with_quoted_file_takes_filter_and_attributes)
 	ps_spec_list_deinit(&list);
 }
 
+TEST(spec, a_quoted_name_keeps_the_pair_of_quotes_of_an_operator)
+{
+	struct ps_spec_list list = parse_one("uprobe:\"operator\"\" _km\"+4@./p");
+	ASSERT_STR_EQ(list.specs[0].name, "operator\"\" _km");
+	ASSERT_EQ(list.specs[0].offset, 4);
+	ASSERT_STR_EQ(list.specs[0].file, "./p");
+	ps_spec_list_deinit(&list);
+}
+
 TEST(spec, arguments_of_a_probe_end_before_a_filter_but_not_in_a_bit_field)
 {
 	struct ps_spec_list list = parse_one("kprobe:f+8 a=%di:b4@0/32 s=\\\"x/y\" /a>1/alias=z/");

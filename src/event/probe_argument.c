@@ -182,7 +182,8 @@ static struct ps_error *locate_returned(const struct ps_scope *scope, const char
 {
 	const char *reason = enter_returned(scope, ret);
 	// Where it lies is told by none of the registers, or by two.
-	if (!reason && *path && ps_type_is_structure(&ret->type))
+	if (!reason && *path && ret->fetch.kind == PS_FETCH_VALUE &&
+	    ps_type_is_structure(&ret->type))
 		reason = "a structure is returned, not a pointer to one";
 	if (reason)
 		return ps_error_format(PS_ERROR_UNSUPPORTED, "%s: %s", returned, reason);

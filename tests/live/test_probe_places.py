@@ -200,6 +200,12 @@ class TestCxx(PlacesTestCase):
                 listed = self.run_command("list", f"uprobe:{text}@{program}")
                 self.assertEqual([line.split("@")[0] for line in listed.lines], ["functions", "  uprobe:" + mangled])
 
+    def test_what_a_returned_reference_leads_to(self):
+        program = self.build(OPERATORS, "-O1", compiler="g++")
+        self.assertEqual(self.fields(f"uretprobe:choose@{program} $retval.id $retval.tag", program, 2),
+                         [{"id": 40, "tag": "old"}, {"id": 41, "tag": "new"}])
+        self.assertEqual(self.fields(f"uretprobe:number@{program} $retval", program, 2), [{"arg1": 40}, {"arg1": 41}])
+
 
 @unittest.skipUnless(shutil.which("rustc"), "no Rust compiler here")
 class TestRust(PlacesTestCase):

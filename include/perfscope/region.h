@@ -34,14 +34,14 @@ void perfscope_region_end_active(const char *name);
 /** Begin a pass. @name: at most 63 bytes, not "run"; a string constant is found quickest. */
 static inline void perfscope_region_begin(const char *name)
 {
-	if (__builtin_expect(perfscope_region_is_active, 0))
+	if (__builtin_expect(__atomic_load_n(&perfscope_region_is_active, __ATOMIC_RELAXED), 0))
 		perfscope_region_begin_active(name);
 }
 
 /** End a pass. One that was not begun in this thread is counted as incomplete. */
 static inline void perfscope_region_end(const char *name)
 {
-	if (__builtin_expect(perfscope_region_is_active, 0))
+	if (__builtin_expect(__atomic_load_n(&perfscope_region_is_active, __ATOMIC_RELAXED), 0))
 		perfscope_region_end_active(name);
 }
 

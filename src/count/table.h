@@ -96,8 +96,8 @@ struct ps_region_table {
 	size_t nr_past;
 	struct name_index past_index;
 	struct ps_region_sums *
-		*bases;	     // of each slot, what ps_region_table_reset takes off; or NULL
-	uint32_t soft_limit; // a table of memory is swept before it grows over it
+		*bases;		     // of each slot, what ps_region_table_reset takes off; or NULL
+	_Atomic uint32_t soft_limit; // a table of memory is swept before it grows over it
 };
 
 /** Whether this process adds up what other threads leave. */

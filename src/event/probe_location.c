@@ -79,8 +79,9 @@ static const char *locate_frame(const struct ps_scope *scope, struct ps_fetch *r
 	Dwarf_Op *ops;
 	size_t nr = 0;
 	const char *reason = too_hard;
+	// It is described by neither itself nor what is counted from it.
 	if (frame && !dwarf_frame_cfa(frame, &ops, &nr) && nr == 1 &&
-	    ops[0].atom != DW_OP_call_frame_cfa)
+	    ops[0].atom != DW_OP_call_frame_cfa && ops[0].atom != DW_OP_fbreg)
 		reason = run_first(scope, &ops[0], ret);
 	free(frame);
 	if (eh_frame)
@@ -102,13 +103,15 @@ static const char *locate_frame_base(const struct ps_scope *scope, int64_t offse
 		return too_hard;
 	function = outer.function;
 	if (!dwarf_attr_integrate(&function, DW_AT_frame_base, &attribute) ||
-	    dwarf_getlocation_addr(&attribute, scope->address, &ops, &nr, 1) != 1 || nr != 1)
+	    dwarf_getlocation_addr(&attribute, scope->address, &ops, &nr, 1) != 1 || nr != 1 ||
+	    ops[0].atom == DW_OP_fbreg)
 		return too_hard;
 	const char *reason = run_first(scope, &ops[0], ret);
 	// A frame base in a register is that register's value.
 	if (!reason && ret->kind == PS_FETCH_VALUE)
 		ret->kind = PS_FETCH_MEMORY;
-	ret->offset += offset;
+	// A broken one may be any number.
+	ret->offset += (uint64_t)offset;
 	return reason;
 }
 

@@ -38,11 +38,17 @@ static bool member_offset(Dwarf_Die *member, uint64_t *ret)
 	return true;
 }
 
-/** Find @name in the structure @type, its bases and its members without a name. */
+// Bases, and members without a name, that lie in a structure: more are in debug information alone that leads in circles.
+#define MAX_INNER 200
+
+/** Find @name in the structure @type, its bases and its members without a name, of which *@nr_left may be entered. */
 static bool find_member(Dwarf_Die *type, const char *name, size_t length, uint64_t offset,
-			struct member *ret)
+			unsigned int *nr_left, struct member *ret)
 {
 	Dwarf_Die child, declared, inner;
+	if (!*nr_left)
+		return false;
+	--*nr_left;
 	int status = dwarf_child(type, &child);
 	for (; !status; status = dwarf_siblingof(&child, &child)) {
 		int tag = dwarf_tag(&child);
@@ -59,15 +65,18 @@ static bool find_member(Dwarf_Die *type, const char *name, size_t length, uint64
 		}
 		if (ps_type_of(&child, &declared) && ps_type_peel(&declared, &inner) &&
 		    ps_type_is_structure(&inner) &&
-		    find_member(&inner, name, length, offset + own, ret))
+		    find_member(&inner, name, length, offset + own, nr_left, ret))
 			return true;
 	}
 	return false;
 }
 
-static void write_members(FILE *stream, Dwarf_Die *type, const char **comma)
+static void write_members(FILE *stream, Dwarf_Die *type, const char **comma, unsigned int *nr_left)
 {
 	Dwarf_Die child, declared, inner;
+	if (!*nr_left)
+		return;
+	--*nr_left;
 	int status = dwarf_child(type, &child);
 	for (; !status; status = dwarf_siblingof(&child, &child)) {
 		int tag = dwarf_tag(&child);
@@ -78,7 +87,7 @@ static void write_members(FILE *stream, Dwarf_Die *type, const char **comma)
 			fprintf(stream, "%s%s", *comma, name);
 			*comma = ", ";
 		} else if (ps_type_of(&child, &declared) && ps_type_peel(&declared, &inner)) {
-			write_members(stream, &inner, comma);
+			write_members(stream, &inner, comma, nr_left);
 		}
 	}
 }
@@ -91,8 +100,9 @@ char *ps_typed_members(Dwarf_Die *type)
 	FILE *stream = open_memstream(&text, &size);
 	if (!stream)
 		return NULL;
+	unsigned int nr_left = MAX_INNER;
 	if (ps_type_is_structure(type))
-		write_members(stream, type, &comma);
+		write_members(stream, type, &comma, &nr_left);
 	if (fclose(stream) || !size) {
 		free(text);
 		return NULL;
@@ -109,7 +119,7 @@ static bool set_bits(struct ps_typed *typed, Dwarf_Die *member)
 	if (!dwarf_attr_integrate(member, DW_AT_bit_size, &attribute))
 		return true;
 	if (dwarf_formudata(&attribute, &width) || typed->is_void ||
-	    !ps_type_size(&typed->type, &size))
+	    !ps_type_size(&typed->type, &size) || !size || size > 8 || width > 8 * size)
 		return false;
 	if (!dwarf_formudata(dwarf_attr_integrate(member, DW_AT_data_bit_offset, &attribute),
 			     &at)) {
@@ -124,7 +134,7 @@ static bool set_bits(struct ps_typed *typed, Dwarf_Die *member)
 	typed->bit_width = width;
 	typed->bit_shift = at;
 	typed->container_size = size;
-	return at + width <= 8 * size;
+	return at <= 8 * size - width;
 }
 
 static struct ps_error *no_member(struct ps_typed *typed, const char *name, size_t length)
@@ -149,8 +159,9 @@ static struct ps_error *enter_member(struct ps_typed *typed, const char **path)
 		length++;
 	*path += length;
 	struct member member;
+	unsigned int nr_left = MAX_INNER;
 	if (!ps_type_is_structure(&typed->type) || !length ||
-	    !find_member(&typed->type, name, length, 0, &member))
+	    !find_member(&typed->type, name, length, 0, &nr_left, &member))
 		return no_member(typed, name, length);
 	if (typed->fetch.kind == PS_FETCH_VALUE)
 		return ps_error_format(PS_ERROR_UNSUPPORTED,
@@ -263,7 +274,8 @@ static const char *choose_scalar(Dwarf_Die *type, char ret[32])
 	int tag = dwarf_tag(type);
 	Dwarf_Die inner, peeled;
 	if (tag == DW_TAG_enumeration_type && !dwarf_hasattr(type, DW_AT_encoding) &&
-	    ps_type_of(type, &inner) && ps_type_peel(&inner, &peeled))
+	    ps_type_of(type, &inner) && ps_type_peel(&inner, &peeled) &&
+	    dwarf_tag(&peeled) != DW_TAG_enumeration_type)
 		return choose_scalar(&peeled, ret);
 	if (tag == DW_TAG_base_type || tag == DW_TAG_enumeration_type)
 		dwarf_formudata(dwarf_attr(type, DW_AT_encoding, &attribute), &encoding);

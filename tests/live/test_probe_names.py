@@ -2,6 +2,7 @@
 """Arguments by the names of the program: what is fetched is what was passed, whatever the compiler made of it."""
 
 import os
+import re
 import shutil
 import subprocess
 import unittest
@@ -223,6 +224,24 @@ class TestRefusals(NamesTestCase):
                            "or name a register: %di)")
 
     @unittest.skipUnless(shutil.which("aarch64-linux-gnu-gcc") and os.uname().machine == "x86_64", "no compiler for another processor")
+    @unittest.skipUnless(shutil.which("g++"), "no C++ compiler here")
+    def test_debug_information_that_leads_in_circles(self):
+        source = self.write("circle.cc", "struct outer { int x; };\nstruct inner : outer { int y; };\n"
+                            "__attribute__((noipa)) int f(inner *p) { return p->y; }\nint main() { inner one{}; return f(&one); }\n")
+        text = subprocess.run(["g++", "-g", "-O1", "-S", "-dA", "-o", "-", source],
+                              capture_output=True, text=True, check=True).stdout
+        # Let inner be its own base.
+        own = re.search(r'\(DIE \((0x[0-9a-f]+)\) DW_TAG_structure_type\)\n.*DW_AT_name: "inner"', text)[1]
+        text, nr = re.subn(r"(DW_TAG_inheritance\)\n\t\.long\t)0x[0-9a-f]+", r"\g<1>" + own, text)
+        self.assertEqual(nr, 1)
+        program = os.path.join(self.folder, "circle")
+        subprocess.run(["g++", "-o", program, self.write("circle.s", text)], check=True)
+        self.assertEqual(self.fields(f"uprobe:f@{program} p->y", program, 1), [{"y": 0}])
+        event = f"uprobe:f@{program} p->z"
+        run = self.run_command(*self.script_arguments("def __sample__(event): pass", event, [], ["--run", program]))
+        self.assertEqual(run.status, 1)
+        self.assertIn("p->z: struct inner has no member z; there are y, y", run.errors[0])
+
     def test_a_program_of_another_processor(self):
         program = self.build(compiler="aarch64-linux-gnu-gcc")
         event = f"uprobe:parse@{program}"

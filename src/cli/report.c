@@ -3,6 +3,7 @@
 
 #include <perfscope/log.h>
 #include <stdio.h>
+#include <string.h>
 
 static void report_foreign(const struct ps_foreign *foreign)
 {
@@ -85,36 +86,62 @@ void ps_report_regions(const struct ps_region_table *table)
 		       (unsigned long long)nr_missed, PS_REGION_TABLE_SLOTS);
 }
 
-/** How often the events happened that are to make a sample each time; false: not all are such, or not all is known. */
-static bool count_samples(const struct ps_session *session, uint64_t *ret)
+/**
+ * Whether the count of the tracepoint @name says how often it happened to the target. Not so where the kernel adds what
+ * was measured, or counts it once more for the thread that it is about, without a sample (__perf_count and __perf_task
+ * in include/trace/events/sched.h).
+ */
+static bool counts_each(const char *name)
 {
-	const struct ps_source_list *sources = session->sources;
-	*ret = 0;
-	for (size_t i = 0; i < sources->nr_sources; i++) {
-		const struct ps_source *source = sources->sources[i];
-		if (!source->is_sampling || source->is_missing)
-			continue;
-		struct ps_count count;
-		ps_session_count(session, source, &count);
-		// Those of regions are not handed out.
-		if (source->boundary || source->attr.freq || source->attr.sample_period != 1 ||
-		    !count.is_valid)
+	static const char *const others[] = { "sched:sched_stat_", "sched:sched_wak" };
+	for (size_t i = 0; i < PS_ARRAY_SIZE(others); i++) {
+		if (!strncmp(name, others[i], strlen(others[i])))
 			return false;
-		*ret += count.value;
 	}
 	return true;
 }
 
-/** Delivered plus lost is to be what happened. Where it is less, nobody has told of the rest. */
-static void report_unsampled(const struct ps_session *session, uint64_t nr_taken, uint64_t nr_lost)
+/** Whether @source makes a sample each time that it happens, and its count says how often that was. */
+static bool makes_each(const struct ps_source *source)
 {
-	uint64_t nr;
-	if (!count_samples(session, &nr) || nr <= nr_taken + nr_lost)
-		return;
-	ps_log(PS_LOG_WARNING,
-	       "%llu of %llu events were counted, but the kernel made no record of them and tells "
-	       "of no loss: it keeps a thread out of tracing, perhaps",
-	       (unsigned long long)(nr - nr_taken - nr_lost), (unsigned long long)nr);
+	// Those of regions are not handed out.
+	if (!source->is_sampling || source->is_missing || source->boundary || source->attr.freq ||
+	    source->attr.sample_period != 1)
+		return false;
+	return source->attr.type != PERF_TYPE_TRACEPOINT || counts_each(source->name);
+}
+
+static uint64_t count_delivered(const struct ps_session *session, const struct ps_source *source)
+{
+	uint64_t nr = 0;
+	for (size_t i = 0; i < session->nr_streams; i++) {
+		if (session->streams[i].source == source)
+			nr += session->streams[i].delivered;
+	}
+	return nr;
+}
+
+/** Delivered plus lost is to be what happened. Where it is less, nobody has told of the rest. */
+static void report_unsampled(const struct ps_session *session, uint64_t nr_lost)
+{
+	const struct ps_source_list *sources = session->sources;
+	uint64_t nr_counted = 0, nr_told = nr_lost;
+	for (size_t i = 0; i < sources->nr_sources; i++) {
+		const struct ps_source *source = sources->sources[i];
+		struct ps_count count;
+		if (!makes_each(source))
+			continue;
+		ps_session_count(session, source, &count);
+		if (!count.is_valid)
+			continue;
+		nr_counted += count.value;
+		nr_told += count_delivered(session, source);
+	}
+	if (nr_counted > nr_told)
+		ps_log(PS_LOG_WARNING,
+		       "%llu of %llu events were counted, but the kernel made no record of them "
+		       "and tells of no loss: it keeps a thread out of tracing, perhaps",
+		       (unsigned long long)(nr_counted - nr_told), (unsigned long long)nr_counted);
 }
 
 void ps_report(const struct ps_session *session, const struct ps_merge *merge,
@@ -135,7 +162,7 @@ void ps_report(const struct ps_session *session, const struct ps_merge *merge,
 	if (events.nr_throttled)
 		report_throttled(session);
 	else if (!events.is_enough && !records.nr_bad && !records.nr_unknown)
-		report_unsampled(session, events.nr_events, events.nr_lost);
+		report_unsampled(session, events.nr_lost);
 	report_foreign(&session->foreign);
 	if (symbolizer)
 		report_stacks(symbolizer);

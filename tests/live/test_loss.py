@@ -156,6 +156,13 @@ class TestLoss(LiveTestCase):
                     "of no loss: it keeps a thread out of tracing, perhaps"]
             self.assertEqual(run.errors, told if nr < counted and options[0] == "--duration" else [])
 
+    def test_counts_that_are_no_numbers_of_events_are_not_held_against_them(self):
+        # Nanoseconds; and a wakeup is counted for the woken thread too.
+        load = ["getppid", 300, "+", "fork", 5, "+", "pingpong", 100, 0, 1]
+        for events in "sched:*", "sched:sched_stat_runtime,syscalls:sys_enter_getppid", "sched:sched_wakeup,page-faults/period=1/":
+            run = self.run_script("def __sample__(event): pass\n", events, "--inherit", "-m", "4M", load=load)
+            self.assertEqual([run.status, run.stderr], [0, ""])
+
     def test_names_and_births_do_not_count_as_lost(self):
         load = self.hold_load("--cpu", 0, "wait", "+", "fork", 300, "+", "wait")
         observer = self.start_script(LOST, "sched:sched_process_fork", "-m", "1", "-p", load.pid, "--inherit")

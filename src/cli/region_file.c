@@ -37,9 +37,11 @@ static void sweep_entry(int parent, const char *name, unsigned long ns)
 		openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0)
 		unlinkat(fd, FILE_NAME, 0);
-	int status = fd >= 0 ? unlinkat(parent, name, AT_REMOVEDIR) : -1;
-	ps_log(PS_LOG_INFO, "regions left by process %d: %s", pid,
-	       status ? strerror(errno) : "removed");
+	bool is_removed = fd >= 0 && !unlinkat(parent, name, AT_REMOVEDIR);
+	// Another run swept it, or a program of its run makes its file anew: neither is news.
+	if (is_removed || (errno != ENOENT && errno != ENOTEMPTY && errno != EBUSY))
+		ps_log(PS_LOG_INFO, "regions left by process %d: %s", pid,
+		       is_removed ? "removed" : strerror(errno));
 }
 
 static void sweep(const char *parent)

@@ -32,25 +32,47 @@ static int write_remove(int fd, const char *text)
 	return write(fd, text, strlen(text)) < 0 && errno != ENOENT ? errno : 0;
 }
 
-/** Remove the event of one line of uprobe_events where its process has gone. */
-static void sweep_line(int fd, char *line, unsigned long ns)
+/** Remove the event of one line of uprobe_events where its process has gone; true: it was there, and is not any more. */
+static bool sweep_line(int fd, char *line, unsigned long ns)
 {
 	char *group = strchr(line, ':'), *slash = group ? strchr(group, '/') : NULL;
 	if (!slash)
-		return;
+		return false;
 	char *event = slash + 1;
 	event[strcspn(event, " ")] = *slash = '\0';
 	group++;
 	int pid;
 	unsigned long long start;
 	if (!ps_probe_group_owner(group, ns, &pid, &start) || !ps_leftover_is_gone(pid, start))
-		return;
+		return false;
 	char text[256];
 	snprintf(text, sizeof(text), "-:%s/%s\n", group, event);
-	int os_errno = write_remove(fd, text);
-	ps_log(PS_LOG_INFO, "%s/%s, left by process %d: %s", group, event, pid,
-	       os_errno ? strerror(os_errno) : "removed");
+	bool is_removed = write(fd, text, strlen(text)) >= 0;
+	// Another run swept it, or a child of its run still has it open: neither is news.
+	if (is_removed || (errno != ENOENT && errno != EBUSY))
+		ps_log(PS_LOG_INFO, "%s/%s, left by process %d: %s", group, event, pid,
+		       is_removed ? "removed" : strerror(errno));
+	return is_removed || errno == ENOENT;
 }
+
+/** Sweep what a look at the file shows; how many have gone since. */
+static size_t sweep_once(const char *path, int fd, unsigned long ns)
+{
+	_cleanup_fclose_ FILE *file = fopen(path, "re");
+	// Read to its end first: the kernel counts lines, and would skip one for each that is removed.
+	_cleanup_free_ char *text = NULL;
+	size_t capacity = 0, nr = 0;
+	if (!file || getdelim(&text, &capacity, '\0', file) <= 0)
+		return 0;
+	for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
+		if (strstr(line, ":perfscope_"))
+			nr += sweep_line(fd, line, ns);
+	}
+	return nr;
+}
+
+// Far more than runs start at a moment.
+#define MAX_SWEEPS 100
 
 static void sweep_file(const char *tracefs, const char *name, unsigned long ns)
 {
@@ -59,18 +81,12 @@ static void sweep_file(const char *tracefs, const char *name, unsigned long ns)
 		path = NULL;
 		return;
 	}
-	_cleanup_fclose_ FILE *file = fopen(path, "re");
 	// Never with O_TRUNC: that removes every probe of the machine.
-	_cleanup_close_ int fd = file ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC) : -1;
-	// Read to its end first: the kernel counts lines, and would skip one for each that is removed.
-	_cleanup_free_ char *text = NULL;
-	size_t capacity = 0;
-	if (fd < 0 || getdelim(&text, &capacity, '\0', file) <= 0)
-		return;
-	for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
-		if (strstr(line, ":perfscope_"))
-			sweep_line(fd, line, ns);
-	}
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+	// What others remove while the file is read makes the kernel skip lines: look until nothing is there. The last of
+	// several that sweep at once is then alone.
+	for (int i = 0; i < MAX_SWEEPS && fd >= 0 && sweep_once(path, fd, ns); i++)
+		;
 }
 
 void ps_probe_sweep(const char *tracefs)

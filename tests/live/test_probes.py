@@ -375,33 +375,6 @@ class TestNothingStays(ProbeTestCase):
         self.assertEqual(observer.stop().status, 1)
         self.assertEqual(probes_of(observer.pid), [])
 
-    def test_what_a_killed_run_leaves_the_next_removes(self):
-        killed, other = self.start(), self.start()
-        killed.stop(signal.SIGKILL)
-        self.assertEqual(len(probes_of(killed.pid)), 3)
-        self.assertEqual(self.run_to_end(NOTHING, args=["--run", PROBED, "1"]), [])
-        self.assertEqual([len(probes_of(killed.pid)), len(probes_of(other.pid))], [0, 3])
-        other.stop()
-
-    def test_a_run_that_was_killed_and_that_nobody_waits_for(self):
-        killed = self.start()
-        killed.send_signal(signal.SIGKILL)
-        os.waitid(os.P_PID, killed.pid, os.WEXITED | os.WNOWAIT)
-        self.assertEqual(len(probes_of(killed.pid)), 3)
-        self.run_to_end(NOTHING, args=["--run", PROBED, "1"])
-        self.assertEqual(probes_of(killed.pid), [])
-        killed.wait()
-
-    def test_all_of_many_that_were_left_are_removed(self):
-        with open("/proc/sys/kernel/pid_max", encoding="utf-8") as file:
-            pid = int(file.read())  # never given to a process
-        ns = os.stat("/proc/self/ns/pid").st_ino
-        for i in range(200):
-            write_events(f"p:perfscope_{pid}_1_{ns}/left_{i} {PROBED}:{address_of('probed_function'):#x}\n")
-        self.assertEqual(len(probes_of(pid)), 200)
-        self.run_to_end(NOTHING, args=["--run", PROBED, "1"])
-        self.assertEqual(probes_of(pid), [])
-
     def test_what_belongs_to_who_runs_stays(self):
         with open(f"/proc/{os.getpid()}/stat", encoding="utf-8") as file:
             start = int(file.read().rpartition(")")[2].split()[19])

@@ -249,14 +249,6 @@ class TestLeftovers(RegionTestCase):
         observer.stop(signal.SIGINT)
         self.assertFalse(any(f"perfscope-{observer.pid}-" in path for path in tables()))
 
-    def test_a_killed_perfscope_is_cleaned_up_after_by_the_next(self):
-        observer = self.start("sleep", "2")
-        observer.process.kill()
-        observer.process.wait()
-        self.assertTrue(any(f"perfscope-{observer.pid}-" in path for path in tables()))
-        self.observe("true", status=0)
-        self.assertFalse(any(f"perfscope-{observer.pid}-" in path for path in tables()))
-
     def test_a_link_in_the_place_of_a_leftover_is_not_followed(self):
         with tempfile.TemporaryDirectory() as folder:
             file = os.path.join(folder, "regions")

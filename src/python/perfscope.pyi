@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType, TracebackType
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, final
 
 __version__: str
 
@@ -14,6 +14,7 @@ class PerfEventError(RuntimeError):
 class DecodeError(ValueError):
     """A field lies outside its record, or the record is cut."""
 
+@final
 class PerfEvent:
     """One record of an event. Made by perfscope, never by scripts; each field is decoded when it is first read.
 
@@ -71,6 +72,7 @@ class PerfEvent:
     def __hash__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
 
+@final
 class PerfEventTotals:
     """Totals of counters over a stretch of execution: the whole run, an interval, a region."""
 
@@ -90,6 +92,7 @@ class PerfEventTotals:
     incomplete: int
     """Passes without a begin or an end, or around lost records: they are in none of the other numbers."""
 
+@final
 class RegionPass:
     """One pass through a region, of one thread: what region__NAME(region) is called with.
 
@@ -116,6 +119,7 @@ class RegionPass:
     values: dict[str, int | None]
     """Counter name to what the thread counted in this pass; None where it could not be counted."""
 
+@final
 class PerfEventGroup:
     """Counters of the calling thread, read as one group: start(), the work, stop().
 
@@ -141,6 +145,7 @@ class PerfEventGroup:
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
                  traceback: TracebackType | None, /) -> None: ...
 
+@final
 class Region:
     """A named stretch of execution: what region() returns. As context manager and as decorator each use is a pass.
 

@@ -3,6 +3,7 @@
 
 import base64
 import hashlib
+import importlib.util
 import os
 import re
 import shutil
@@ -117,6 +118,19 @@ class TestWheel(PackageTestCase):
         self.assertEqual(re.findall(r'py:(\d+): (.*)', told),
                          [("3", 'note: Revealed type is "Union[builtins.str, None]"'),
                           ("4", 'note: Revealed type is "builtins.dict[builtins.str, builtins.int]"')])
+
+
+class TestStub(unittest.TestCase):
+    def test_it_says_what_the_module_has(self):
+        if importlib.util.find_spec("mypy") is None:
+            self.skipTest("this Python has no mypy")
+        import perfscope
+        environment = {**os.environ, "PYTHONPATH": os.path.dirname(perfscope.__file__), "MYPYPATH": os.path.join(ROOT, "src", "python")}
+        with tempfile.TemporaryDirectory(prefix="perfscope-test-") as folder:
+            result = subprocess.run([sys.executable, "-m", "mypy.stubtest", "--concise", "perfscope"], env=environment, cwd=folder,
+                                    capture_output=True, text=True, timeout=200, check=False)
+        # Which fields an event has is known when it is read.
+        self.assertEqual(result.stdout, "perfscope.PerfEvent.__getattr__ is not present at runtime\n")
 
 
 @unittest.skipUnless(os.path.exists(os.path.join(ROOT, ".git")) and shutil.which("git"), "a source archive is made in a clone")

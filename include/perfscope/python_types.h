@@ -14,9 +14,12 @@
 #if PY_VERSION_HEX < 0x030A0000
 #define PS_TYPE_NOT_CALLABLE 0
 #define PS_TYPE_IMMUTABLE 0
+// 3.9 takes the signature off a docstring before it looks for it there: it is given a second one.
+#define PS_CLASS_SIGNATURE(text) text text
 #else
 #define PS_TYPE_NOT_CALLABLE Py_TPFLAGS_DISALLOW_INSTANTIATION
 #define PS_TYPE_IMMUTABLE Py_TPFLAGS_IMMUTABLETYPE
+#define PS_CLASS_SIGNATURE(text) text
 #endif
 
 #if PY_VERSION_HEX < 0x030A0000

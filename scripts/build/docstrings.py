@@ -36,15 +36,23 @@ def constructor(node):
 
 
 def docstrings(body, prefix=""):
-    """Yield (C name, docstring) of all that has one: classes, functions, annotated names."""
+    """Yield (C name, docstring) of all that has one: functions, annotated names; of classes (signature, docstring)."""
     for node, follower in zip(body, body[1:] + [None]):
         if isinstance(node, ast.ClassDef):
-            yield prefix + node.name, constructor(node) + ast.get_docstring(node)
+            yield prefix + node.name, (constructor(node), ast.get_docstring(node))
             yield from docstrings(node.body, f"{prefix}{node.name}_")
         elif isinstance(node, ast.FunctionDef) and ast.get_docstring(node):
             yield prefix + node.name, signature(node) + ast.get_docstring(node)
         elif isinstance(node, ast.AnnAssign) and isinstance(follower, ast.Expr):
             yield prefix + node.target.id, follower.value.value
+
+
+def definition(text):
+    """The C expression of a docstring, or of a class's pair of signature and docstring."""
+    if isinstance(text, str):
+        return c_string(text)
+    head, text = text
+    return f"PS_CLASS_SIGNATURE({c_string(head)}) {c_string(text)}" if head else c_string(text)
 
 
 def main(path):
@@ -53,7 +61,7 @@ def main(path):
     print("// Generated from perfscope.pyi.")
     print(f"#define DOC_module {c_string(ast.get_docstring(tree))}")
     for name, text in docstrings(tree.body):
-        print(f"#define DOC_{name} {c_string(text)}")
+        print(f"#define DOC_{name} {definition(text)}")
 
 
 if __name__ == "__main__":

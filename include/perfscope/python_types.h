@@ -10,6 +10,11 @@
 #include <perfscope/regions.h>
 #include <perfscope/sample_field.h>
 
+// A free-threaded Python could be told to run this module with the GIL, but not its user to leave it on.
+#ifdef Py_GIL_DISABLED
+#error "perfscope relies on the GIL, which this Python is built without"
+#endif
+
 // Flags that 3.9 does not know; there, Py_tp_new is taken away by hand.
 #if PY_VERSION_HEX < 0x030A0000
 #define PS_TYPE_NOT_CALLABLE 0

@@ -18,7 +18,8 @@ VERSIONS = [(3, minor) for minor in range(9, 14)]
 DESCRIBE = """
 import json, os, sys, sysconfig
 print(json.dumps({"version": sys.version_info[:3], "executable": sys.executable,
-                  "has_headers": os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h"))}))
+                  "has_headers": os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")),
+                  "has_gil": not sysconfig.get_config_var("Py_GIL_DISABLED")}))
 """
 
 
@@ -41,6 +42,8 @@ def find_pythons(paths):
         version = tuple(info["version"])
         if not info["has_headers"]:
             print(f"passed over {info['executable']}: it has no Python.h")
+        elif not info["has_gil"]:
+            print(f"passed over {info['executable']}: it is built without the GIL")
         elif version[:2] in VERSIONS and version > found.get(version[:2], ((0,),))[0]:
             found[version[:2]] = version, info["executable"]
     return found

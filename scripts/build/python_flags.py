@@ -8,6 +8,7 @@ same version of Python there, which may be of another machine.
 import argparse
 import glob
 import os
+import platform
 import site
 import sys
 import sysconfig
@@ -25,6 +26,15 @@ def use_sysroot(folder):
     SYSROOT = folder
     sys.path.append(os.path.dirname(found[0]))
     os.environ["_PYTHON_SYSCONFIGDATA_NAME"] = os.path.basename(found[0])[:-len(".py")]
+
+
+def check_kind():
+    """End where perfscope cannot work: it reads the frames of the interpreter, which others lay out otherwise."""
+    known = "perfscope is for CPython 3.9 to 3.13"
+    if sys.implementation.name != "cpython" or not (3, 9) <= sys.version_info[:2] <= (3, 13):
+        sys.exit(f"perfscope: {sys.executable} is {platform.python_implementation()} {sysconfig.get_python_version()}; {known}")
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        sys.exit(f"perfscope: {sys.executable} is built without the GIL (free-threaded), on which perfscope relies; {known} with it")
 
 
 def cflags():
@@ -75,6 +85,7 @@ def main():
     options = parser.parse_args()
     if options.sysroot:
         use_sysroot(options.sysroot)
+    check_kind()
     values = {
         "cflags": cflags,
         "libs": libs,

@@ -198,10 +198,6 @@ static PyModuleDef_Slot module_slots[] = {
 	// libtraceevent and the session are one for the process.
 	{ Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED },
 #endif
-#ifdef Py_mod_gil
-	// Events and freelists rely on the GIL.
-	{ Py_mod_gil, Py_MOD_GIL_USED },
-#endif
 	{ 0, NULL },
 };
 

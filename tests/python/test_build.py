@@ -251,6 +251,27 @@ class TestPythonFlags(unittest.TestCase):
         with mock.patch("sys.prefix", "/usr"):
             self.assertEqual(self.site("/usr/local", "/usr/lib/x", is_default=True), f"/usr/local/lib/{version}/site-packages")
 
+    def refusal(self):
+        with self.assertRaises(SystemExit) as raised:
+            python_flags.check_kind()
+        return str(raised.exception)
+
+    def test_other_pythons_are_refused_in_a_sentence(self):
+        python_flags.check_kind()
+        for version in ((3, 8), (3, 14)):
+            with mock.patch("sys.version_info", version), mock.patch("sysconfig.get_python_version", return_value="3.%d" % version[1]):
+                self.assertEqual(self.refusal(), f"perfscope: {sys.executable} is CPython 3.{version[1]}; "
+                                                 "perfscope is for CPython 3.9 to 3.13")
+        variables = {**sysconfig.get_config_vars(), "Py_GIL_DISABLED": 1}
+        with mock.patch("sysconfig.get_config_var", variables.get):
+            self.assertEqual(self.refusal(), f"perfscope: {sys.executable} is built without the GIL (free-threaded), on which "
+                                             "perfscope relies; perfscope is for CPython 3.9 to 3.13 with it")
+
+    def test_the_module_does_not_compile_without_the_gil(self):
+        run = subprocess.run(["gcc", "-DPy_GIL_DISABLED", "-fsyntax-only", *python_flags.cflags().split(), "-Iinclude", "-x", "c",
+                              "include/perfscope/python_types.h"], cwd=ROOT, capture_output=True, text=True)
+        self.assertIn('#error "perfscope relies on the GIL, which this Python is built without"', run.stderr)
+
     def test_all_flags_are_one_word_each(self):
         script = os.path.join(ROOT, "scripts", "build", "python_flags.py")
         words = subprocess.run([sys.executable, script, "--prefix", "/p", "make"], capture_output=True, text=True,

@@ -86,7 +86,7 @@ class TestWheel(PackageTestCase):
             self.assertEqual(wheel.read(f"{info}/RECORD").decode().splitlines(),
                              [self.record(name, wheel.read(name)) for name in wheel.namelist()[:-1]] + [f"{info}/RECORD,,"])
         fields, _, description = metadata.partition("\n\n")
-        self.assertLessEqual({"Name: perfscope", f"Version: {version()}", "License-Expression: MIT", "Requires-Python: >=3.9",
+        self.assertLessEqual({"Name: perfscope", f"Version: {version()}", "License-Expression: MIT", "Requires-Python: >=3.9,<3.14",
                               "Classifier: Programming Language :: Python :: 3.13"}, set(fields.split("\n")))
         self.assertEqual(description, read("README.md"))
 

@@ -77,7 +77,7 @@ $(BUILD)/tests/region_plugin.so: tests/live/region_plugin.c $(REGION_LIBRARY)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) -std=gnu11 $(REGION_TEST_FLAGS) -fPIC -shared -o $@ $^ -lpthread
 # A test runs it with a table of its own.
-$(BUILD)/tests/test_regions: $(BUILD)/tests/region_c
+$(BUILD)/tests/test_region_processes: $(BUILD)/tests/region_c
 $(BUILD)/tests/region_cpp: tests/live/region_cpp.cpp $(REGION_LIBRARY)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CXX) -std=c++11 $(REGION_TEST_FLAGS) -o $@ $^ -lpthread

@@ -5,6 +5,7 @@
 
 #include "test.h"
 
+#include <dirent.h>
 #include <perfscope/regions.h>
 #include <sys/mman.h>
 
@@ -15,14 +16,14 @@ static size_t nr_counters;
 static struct ps_region_total *totals;
 static size_t nr_totals;
 
-static void configure(const char *events, unsigned int flags)
+static inline void configure(const char *events, unsigned int flags)
 {
 	memset(counters, 0, sizeof(counters));
 	ASSERT_OK(ps_counters_parse(events, counters, &nr_counters));
 	ASSERT_OK(ps_regions_configure(counters, nr_counters, flags));
 }
 
-static struct ps_region *find(const char *name)
+static inline struct ps_region *find(const char *name)
 {
 	struct ps_region *region;
 	ASSERT_OK(ps_region_find(name, &region));
@@ -30,7 +31,7 @@ static struct ps_region *find(const char *name)
 }
 
 /** The sums of @name; NULL: it has none. */
-static const struct ps_region_sums *sums_of(const char *name)
+static inline const struct ps_region_sums *sums_of(const char *name)
 {
 	free(totals);
 	totals = NULL;
@@ -44,7 +45,7 @@ static const struct ps_region_sums *sums_of(const char *name)
 
 /** Touch @nr_pages that were never touched before. */
 // A sanitizer would fault in its shadow of the pages too.
-__attribute__((no_sanitize("address"))) static void fault(size_t nr_pages)
+__attribute__((no_sanitize("address"))) static inline void fault(size_t nr_pages)
 {
 	static __thread char *memory;
 	static __thread size_t nr_left;
@@ -60,7 +61,7 @@ __attribute__((no_sanitize("address"))) static void fault(size_t nr_pages)
 }
 
 /** One pass first, so that what code and stack fault in once is behind us. */
-static struct ps_region *warm(const char *name)
+static inline struct ps_region *warm(const char *name)
 {
 	struct ps_region *region = find(name);
 	ps_region_enter(region);
@@ -70,13 +71,24 @@ static struct ps_region *warm(const char *name)
 	return region;
 }
 
-static void assert_faults(const char *name, uint64_t calls, uint64_t faults)
+static inline void assert_faults(const char *name, uint64_t calls, uint64_t faults)
 {
 	const struct ps_region_sums *sums = sums_of(name);
 	ASSERT_NOT_NULL(sums);
 	ASSERT_EQ(sums->calls, calls);
 	ASSERT_EQ(sums->counted[0].value, faults);
 	ASSERT_EQ(sums->invalid, 0);
+}
+
+/** Of this process, with the one that counts them. */
+static inline int count_descriptors(void)
+{
+	int nr = 0;
+	DIR *folder = opendir("/proc/self/fd");
+	while (readdir(folder))
+		nr++;
+	closedir(folder);
+	return nr;
 }
 
 #endif

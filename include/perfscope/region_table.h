@@ -10,9 +10,10 @@
 #define PERFSCOPE_REGION_TABLE_H
 
 #include <perfscope/counter.h>
+#include <perfscope/region_share.h>
 #include <sys/types.h>
 
-/** Environment variable with the path of the table that a program's regions shall write to. */
+/** Environment variable with the name of the table that a program's regions shall write to. */
 #define PS_REGION_TABLE_VARIABLE "PERFSCOPE_REGIONS"
 
 // With the NUL; longer names are an error where that can be told, else cut.
@@ -37,21 +38,21 @@ struct ps_region_slot;
 struct ps_region_table;
 
 /**
- * Make a table for @counters. With @path it is a file of mode 0600 that programs can open; ps_region_table_destroy
- * removes it. NULL: memory of this process, which threads share and a fork leaves to the parent.
+ * Make a table for @counters in @share, which is borrowed, where programs find it from now on. NULL: memory of this
+ * process, which threads share and a fork leaves to the parent.
  */
-struct ps_error *ps_region_table_create(const char *path, const struct ps_counter *counters,
-					size_t nr_counters, unsigned int group_flags,
-					struct ps_region_table **ret);
+struct ps_error *ps_region_table_create(const struct ps_region_share *share,
+					const struct ps_counter *counters, size_t nr_counters,
+					unsigned int group_flags, struct ps_region_table **ret);
 
 /**
- * Map the table that another process made. Errors: no such file, not such a table, another version.
+ * Open the table that another process made in the share @name. Errors: there is none, not such a table, another version.
  *
  * Slots that this process wrote before it became another program (exec) are released, with what they had open incomplete.
  */
-struct ps_error *ps_region_table_open(const char *path, struct ps_region_table **ret);
+struct ps_error *ps_region_table_open(const char *name, struct ps_region_table **ret);
 
-/** Unmap; the file is removed by who created it, not by a child of it. Takes NULL. */
+/** Unmap what is not borrowed. Takes NULL. */
 void ps_region_table_destroy(struct ps_region_table *table);
 
 /** In the child of a fork: no slot is the child's. What its table of memory held stays with the parent alone. */

@@ -30,10 +30,10 @@ HEADERS = {
     "task": "tasks",
     "stream": "boundary clock cpu_watch losses merge passes record ring session target",
     "symbol": "lookup maps symbol",
-    "count": "counter region region_table region_text regions",
+    "count": "counter region region_share region_table region_text regions",
     "python": "docstrings python python_types region_tools",
     "script": "binding child dispatch policy program_regions region_totals run_totals script",
-    "cli": "cli deadline doctor hotplug list loop options output region_file run signals summary user workload",
+    "cli": "cli deadline doctor hotplug list loop options output run signals summary user workload",
 }
 ROOM_OF_HEADER = {f"{name}.h": room for room, names in HEADERS.items() for name in names.split()}
 

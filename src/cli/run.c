@@ -10,7 +10,6 @@
 #include <perfscope/log.h>
 #include <perfscope/loop.h>
 #include <perfscope/program_regions.h>
-#include <perfscope/region_file.h>
 #include <perfscope/regions.h>
 #include <perfscope/signals.h>
 #include <perfscope/user.h>
@@ -28,7 +27,7 @@ struct run {
 	struct ps_source_list *sources; // borrowed
 	struct ps_user user;
 	struct ps_output output;
-	const char *region_path; // where programs find their table; NULL: nowhere
+	struct ps_region_share region_share; // where programs find their table
 	struct ps_region_table *regions;
 	struct ps_workload *workload;
 	int cpu_watch_fd; // -1: none
@@ -49,17 +48,16 @@ struct run {
 /** Start the program of --run, told where the table of regions is going to be. */
 static struct ps_error *create_workload(struct run *run)
 {
-	_cleanup_error_ struct ps_error *error =
-		ps_region_file_make(run->options->user ? &run->user : NULL, &run->region_path);
+	const struct ps_user *user = run->options->user ? &run->user : NULL;
+	struct ps_region_share *share = &run->region_share;
+	_cleanup_error_ struct ps_error *error = ps_region_share_create(
+		user ? user->uid : geteuid(), user ? user->gid : getegid(), share);
 	if (error)
 		ps_log(PS_LOG_WARNING, "regions of the program are not counted: %s",
 		       error->message);
-	_cleanup_free_ char *setting = NULL;
-	if (!error && asprintf(&setting, PS_REGION_TABLE_VARIABLE "=%s", run->region_path) < 0) {
-		setting = NULL;
-		return &ps_enomem;
-	}
-	return ps_workload_create(run->options->run, setting, &run->workload);
+	char setting[sizeof(PS_REGION_TABLE_VARIABLE "=") + sizeof(share->name)];
+	snprintf(setting, sizeof(setting), PS_REGION_TABLE_VARIABLE "=%s", share->name);
+	return ps_workload_create(run->options->run, error ? NULL : setting, &run->workload);
 }
 
 /** What needs no event: whom to become, where to write, what to start. */
@@ -178,15 +176,8 @@ static struct ps_error *create_regions(struct run *run)
 	size_t nr, nr_left = ps_program_regions_counters(run->sources, counters, &nr);
 	if (nr_left)
 		ps_log(PS_LOG_INFO, "regions count the first %d counters", PS_MAX_COUNTERS);
-	struct ps_error *error =
-		ps_region_table_create(run->region_path, counters, nr, 0, &run->regions);
-	if (!error || !run->region_path)
-		return error;
-	ps_log(PS_LOG_WARNING, "regions of the program are not counted: %s", error->message);
-	ps_error_destroy(error);
-	ps_region_file_remove();
-	run->region_path = NULL;
-	return ps_region_table_create(NULL, counters, nr, 0, &run->regions);
+	const struct ps_region_share *share = run->region_share.memory ? &run->region_share : NULL;
+	return ps_region_table_create(share, counters, nr, 0, &run->regions);
 }
 
 static struct ps_error *open_events(struct run *run)
@@ -293,7 +284,7 @@ static struct ps_error *run_loop(struct run *run)
 		.summary = run->summary,
 		.output = &run->output,
 		.meter = &run->meter,
-		.regions = run->region_path ? run->regions : NULL,
+		.regions = run->region_share.memory ? run->regions : NULL,
 		.workload_fd = run->workload ? ps_workload_pidfd(run->workload) : -1,
 		.cpu_watch_fd = run->cpu_watch_fd,
 		.is_ordered = options->is_ordered,
@@ -394,8 +385,7 @@ static void destroy(struct run *run)
 		ps_signals_set_phase(PS_PHASE_OURS, NULL);
 		ps_signals_claim(); // Python gave them back
 	}
-	// The table stays mapped: a thread of the script that still runs may be in a region.
-	ps_region_file_remove();
+	// The table stays: a thread of the script that still runs may be in a region.
 	ps_symbolizer_destroy(run->lookup.symbolizer);
 	ps_maps_destroy(run->lookup.maps);
 	ps_tasks_destroy(run->lookup.tasks);

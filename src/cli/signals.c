@@ -6,7 +6,6 @@
 #include <perfscope/cleanup.h>
 #include <perfscope/deadline.h>
 #include <perfscope/probe.h>
-#include <perfscope/region_file.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -60,7 +59,6 @@ static void __attribute__((noreturn)) end_at_once(const char *message)
 	if (workload > 0)
 		kill(workload, SIGKILL);
 	ps_probe_remove_all();
-	ps_region_file_remove();
 	_exit(1);
 }
 

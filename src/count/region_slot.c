@@ -33,7 +33,7 @@ static struct ps_region_slot *find_free(struct ps_region_table *table, uint64_t 
 /** A table of memory has no one who sweeps it now and then. */
 static void sweep_if_grown(struct ps_region_table *table)
 {
-	if (table->path || atomic_load(&table->head->next) < table->soft_limit)
+	if (table->is_shared || atomic_load(&table->head->next) < table->soft_limit)
 		return;
 	pthread_mutex_lock(&table->lock);
 	if (atomic_load(&table->head->next) >= table->soft_limit)

@@ -2,15 +2,10 @@
 #include "table.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <perfscope/leftover.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-
-#define HEAD_SIZE ((sizeof(struct table_head) + 4095) / 4096 * 4096)
-#define TABLE_SIZE (HEAD_SIZE + PS_REGION_TABLE_SLOTS * sizeof(struct ps_region_slot))
 
 /** A number that each exec draws anew, and that processes of one program share only after fork. */
 static uint64_t read_exec_id(void)
@@ -22,7 +17,7 @@ static uint64_t read_exec_id(void)
 	return id;
 }
 
-static struct ps_region_table *table_new(const char *path)
+static struct ps_region_table *table_new(void)
 {
 	struct ps_region_table *table = calloc(1, sizeof(*table));
 	if (!table)
@@ -32,42 +27,22 @@ static struct ps_region_table *table_new(const char *path)
 	table->pid_namespace = ps_leftover_namespace();
 	table->exec_id = read_exec_id();
 	table->soft_limit = 256;
-	if (path && !(table->path = strdup(path))) {
-		ps_region_table_destroy(table);
-		return NULL;
-	}
 	return table;
 }
 
-/** Map @fd, or memory where it is -1. */
-static struct ps_error *table_map(struct ps_region_table *table, int fd)
+static void use_memory(struct ps_region_table *table, void *memory)
 {
-	int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
-	void *address = mmap(NULL, TABLE_SIZE, PROT_READ | PROT_WRITE, flags, fd, 0);
-	if (address == MAP_FAILED)
-		return ps_error_os(errno, "map the table of regions");
-	table->size = TABLE_SIZE;
-	table->head = address;
-	table->slots = (struct ps_region_slot *)((char *)address + HEAD_SIZE);
-	return NULL;
+	table->head = memory;
+	table->slots = (struct ps_region_slot *)((char *)memory + HEAD_SIZE);
 }
 
-/** A file whose bytes are all there: a write to a hole of a full file system would kill the program. */
-static struct ps_error *make_file(const char *path, int *ret)
+static struct ps_error *use_own_memory(struct ps_region_table *table)
 {
-	_cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return ps_error_os(errno, "make the table of regions %s", path);
-	bool is_made = !fallocate(fd, 0, 0, TABLE_SIZE);
-	if (!is_made && (errno == EOPNOTSUPP || errno == ENOSYS))
-		is_made = !ftruncate(fd, TABLE_SIZE);
-	if (!is_made) {
-		struct ps_error *error = ps_error_os(errno, "make the table of regions %s", path);
-		unlink(path);
-		return error;
-	}
-	*ret = fd;
-	fd = -1;
+	void *memory = mmap(NULL, TABLE_SIZE, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED)
+		return ps_error_os(errno, "map the table of regions");
+	use_memory(table, memory);
 	return NULL;
 }
 
@@ -95,23 +70,25 @@ static void fill_head(struct table_head *head, const struct ps_counter *counters
 	head->magic = TABLE_MAGIC;
 }
 
-struct ps_error *ps_region_table_create(const char *path, const struct ps_counter *counters,
-					size_t nr_counters, unsigned int group_flags,
-					struct ps_region_table **ret)
+struct ps_error *ps_region_table_create(const struct ps_region_share *share,
+					const struct ps_counter *counters, size_t nr_counters,
+					unsigned int group_flags, struct ps_region_table **ret)
 {
 	if (nr_counters > PS_MAX_COUNTERS)
 		return ps_error_format(PS_ERROR_USAGE, "more than %d counters", PS_MAX_COUNTERS);
-	_cleanup_region_table_ struct ps_region_table *table = table_new(path);
+	_cleanup_region_table_ struct ps_region_table *table = table_new();
 	if (!table)
 		return &ps_enomem;
-	_cleanup_close_ int fd = -1;
-	struct ps_error *error = path ? make_file(path, &fd) : NULL;
-	if (error)
-		return error;
 	table->creator = table->pid;
-	error = table_map(table, fd);
+	table->is_shared = share != NULL;
+	struct ps_error *error = NULL;
+	if (share)
+		use_memory(table, share->memory);
+	else
+		error = use_own_memory(table);
 	if (error)
 		return error;
+	table->head->token = share ? share->token : 0;
 	fill_head(table->head, counters, nr_counters, group_flags);
 	keep_head(table);
 	*ret = take_ptr(table);
@@ -143,25 +120,19 @@ static void release_former(struct ps_region_table *table)
 	}
 }
 
-struct ps_error *ps_region_table_open(const char *path, struct ps_region_table **ret)
+struct ps_error *ps_region_table_open(const char *name, struct ps_region_table **ret)
 {
-	_cleanup_close_ int fd =
-		open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
-	if (fd < 0)
-		return ps_error_os(errno, "open the table of regions %s", path);
-	_cleanup_region_table_ struct ps_region_table *table = table_new(path);
+	_cleanup_region_table_ struct ps_region_table *table = table_new();
 	if (!table)
 		return &ps_enomem;
-	struct stat status;
-	if (fstat(fd, &status) || !S_ISREG(status.st_mode) || status.st_size != (off_t)TABLE_SIZE)
-		return ps_error_format(PS_ERROR_BAD_DATA,
-				       "%s: not a table of regions of this version", path);
-	struct ps_error *error = table_map(table, fd);
+	table->is_shared = true;
+	struct ps_error *error = ps_region_share_open(name, &table->share);
 	if (error)
 		return error;
-	if (!is_our_layout(table->head))
+	use_memory(table, table->share.memory);
+	if (!is_our_layout(table->head) || table->head->token != table->share.token)
 		return ps_error_format(PS_ERROR_BAD_DATA,
-				       "%s: not a table of regions of this version", path);
+				       "%s: not a table of regions of this version", name);
 	keep_head(table);
 	release_former(table);
 	*ret = take_ptr(table);
@@ -172,16 +143,14 @@ void ps_region_table_destroy(struct ps_region_table *table)
 {
 	if (!table)
 		return;
-	if (table->path && table->creator && table->creator == getpid() && table->head)
-		unlink(table->path);
-	if (table->head)
-		munmap(table->head, table->size);
+	ps_region_share_close(&table->share);
+	if (table->head && !table->is_shared)
+		munmap(table->head, TABLE_SIZE);
 	for (size_t i = 0; table->bases && i < PS_REGION_TABLE_SLOTS; i++)
 		free(table->bases[i]);
 	free(table->bases);
 	free(table->past);
 	free(table->past_index.places);
-	free(table->path);
 	pthread_mutex_destroy(&table->lock);
 	free(table);
 }
@@ -196,10 +165,10 @@ void ps_region_table_forked(struct ps_region_table *table)
 	table->bases = NULL;
 	table->soft_limit = 256;
 	table->pid = getpid();
-	if (table->path)
+	if (table->is_shared)
 		return;
 	table->creator = table->pid;
-	madvise(table->slots, table->size - HEAD_SIZE, MADV_DONTNEED); // which makes it zeros
+	madvise(table->slots, TABLE_SIZE - HEAD_SIZE, MADV_DONTNEED); // which makes it zeros
 	atomic_store(&table->head->next, 0);
 	atomic_store(&table->head->nr_touched, 0);
 	atomic_store(&table->head->nr_missed, 0);

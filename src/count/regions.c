@@ -126,11 +126,11 @@ struct ps_error *ps_regions_attach(struct ps_region_table *table)
 
 bool ps_regions_attach_environment(void)
 {
-	const char *path = secure_getenv(PS_REGION_TABLE_VARIABLE);
-	if (attached || !path || !*path)
+	const char *name = secure_getenv(PS_REGION_TABLE_VARIABLE);
+	if (attached || !name || !*name)
 		return attached;
 	struct ps_region_table *table = NULL;
-	struct ps_error *error = ps_region_table_open(path, &table);
+	struct ps_error *error = ps_region_table_open(name, &table);
 	if (!error) {
 		error = ps_regions_attach(table);
 		if (error)

@@ -6,11 +6,12 @@
 #define PERFSCOPE_COUNT_TABLE_H
 
 #include "name_index.h"
+#include <perfscope/region_share.h>
 #include <perfscope/region_table.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define TABLE_MAGIC 0x31656c6261747370ULL // "pstable1": another layout is another number
+#define TABLE_MAGIC 0x32656c6261747370ULL // "pstable2": another layout is another number
 #define REASON_SIZE 256
 
 enum reason_state {
@@ -25,7 +26,7 @@ struct table_reason {
 };
 
 struct table_head {
-	uint64_t magic;
+	uint64_t magic, token; // token: of the memory, ps_region_share
 	uint32_t head_size, slot_size, nr_slots;
 	uint32_t nr_counters, group_flags;
 	_Atomic uint32_t next;	     // where the search for a free slot begins
@@ -50,6 +51,9 @@ struct ps_region_slot {
 	char name[PS_REGION_NAME_SIZE];
 	struct ps_region_sums sums[2];
 } __attribute__((aligned(64)));
+
+#define HEAD_SIZE ((sizeof(struct table_head) + 4095) / 4096 * 4096)
+#define TABLE_SIZE (HEAD_SIZE + PS_REGION_TABLE_SLOTS * sizeof(struct ps_region_slot))
 
 #define STATE_SEQUENCE (1ULL << 32)
 
@@ -85,10 +89,10 @@ struct ps_region_table {
 	struct ps_counter counters[PS_MAX_COUNTERS];
 	uint32_t nr_counters, group_flags;
 	struct ps_region_slot *slots;
-	size_t size;   // of the mapping
-	char *path;    // NULL: memory of this process
-	pid_t creator; // of the file or memory; 0: opened
-	pid_t pid;     // of this process, and what it is
+	struct ps_region_share share; // of one that was opened
+	bool is_shared;		      // with other processes; else memory of this one
+	pid_t creator;		      // 0: opened
+	pid_t pid;		      // of this process, and what it is
 	uint32_t pid_namespace;
 	uint64_t exec_id;
 	pthread_mutex_t lock; // of what follows

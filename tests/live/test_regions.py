@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Regions under the command: those of the program of --run and of its children arrive in the script's totals."""
 
-import glob
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -32,19 +32,20 @@ def __exit__(totals):
 """
 
 
-def tables():
-    """Folders of tables that are there."""
-    folders = ["/dev/shm", "/tmp", os.environ.get("XDG_RUNTIME_DIR", "/dev/shm")]
-    return {path for folder in folders for path in glob.glob(f"{folder}/perfscope-[0-9]*-[0-9]*-[0-9]*")}
+def tables(pid=None):
+    """What is there of shared memory, of the process pid alone or of all: (number, mode, uid)."""
+    with open("/proc/sysvipc/shm", encoding="ascii") as file:
+        [head, *rows] = [line.split() for line in file]
+    segments = [dict(zip(head, row)) for row in rows]
+    return {(int(segment["shmid"]), segment["perms"][-3:], int(segment["uid"])) for segment in segments
+            if pid is None or int(segment["cpid"]) == pid}
 
 
 class RegionTestCase(LiveTestCase):
     def observe(self, *command, events="page-faults", options=(), status=0, **process):
         """Run @command under the script; the totals of its __exit__."""
-        before = tables()
         self.ended = self.run_script(SCRIPT, events, *options, args=("--run", *map(str, command)), **process)
         self.assertEqual(self.ended.status, status, self.ended.stderr)
-        self.assertEqual(tables() - before, set())
         self.told = [value for value in self.ended.json if "kind" in value]
         return next(told["totals"] for told in self.told if told["kind"] == "exit")
 
@@ -218,13 +219,7 @@ print([os.environ.get("PERFSCOPE_REGIONS"), subprocess.run("echo $PERFSCOPE_REGI
 """
         run = self.run_script(script, "page-faults", args=("--run", "sh", "-c", "echo $PERFSCOPE_REGIONS"))
         self.assertIn("[None, '\\n']", run.lines)
-        path = next(line for line in run.lines if line.startswith("/"))
-        self.assertFalse(os.path.exists(path))
-
-    def test_the_file_is_its_owners_alone(self):
-        totals = self.observe("sh", "-c", 'stat -c "%a %u" $PERFSCOPE_REGIONS $(dirname $PERFSCOPE_REGIONS)')
-        self.assertEqual(list(totals), ["run"])
-        self.assertEqual(self.ended.lines[:2], [f"600 {os.getuid()}", f"700 {os.getuid()}"])
+        self.assertEqual(sum(bool(re.fullmatch(r"\d+:[0-9a-f]+", line)) for line in run.lines), 1)
 
 
 class TestLeftovers(RegionTestCase):
@@ -233,34 +228,42 @@ class TestLeftovers(RegionTestCase):
         self.addCleanup(subprocess.run, ["pkill", "-P", str(observer.pid)], check=False)
         return observer
 
-    def test_a_stop_removes_the_table(self):
-        for number in (signal.SIGINT, signal.SIGTERM):
-            observer = self.start("sleep", "30")
-            mine = {path for path in tables() if f"perfscope-{observer.pid}-" in path}
-            self.assertEqual(len(mine), 1)
-            observer.stop(number)
-            self.assertEqual(mine & tables(), set())
+    def test_the_table_is_its_users_alone_and_goes_with_the_run(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            observer = self.start("sleep", "2" if number == signal.SIGKILL else "30")
+            [(_, mode, uid)] = tables(observer.pid)
+            self.assertEqual([mode, uid], ["600", os.getuid()])
+            if number == signal.SIGKILL:
+                observer.process.kill()
+                observer.process.wait()
+            else:
+                observer.stop(number)
+            self.assertEqual(tables(observer.pid), set())
 
-    def test_a_second_signal_in_a_handler_that_hangs_removes_it(self):
-        observer = self.start_script("import time\ndef __exit__():\n    time.sleep(30)\n", "page-faults",
-                                     args=("--run", "sleep", "30"))
-        observer.send_signal(signal.SIGINT)
-        time.sleep(1.5)
-        observer.stop(signal.SIGINT)
-        self.assertFalse(any(f"perfscope-{observer.pid}-" in path for path in tables()))
+    @skip_unless_root
+    def test_with_user_the_table_is_that_users(self):
+        os.chmod(self.folder, 0o755)
+        observer = self.start_script(SCRIPT, "page-faults", "--user", "nobody", args=("--run", "sleep", "30"))
+        [(_, mode, uid)] = tables(observer.pid)
+        self.assertEqual([mode, uid], ["600", 65534])
+        observer.stop(signal.SIGTERM)
 
-    def test_a_link_in_the_place_of_a_leftover_is_not_followed(self):
-        with tempfile.TemporaryDirectory() as folder:
-            file = os.path.join(folder, "regions")
-            with open(file, "w", encoding="ascii"):
-                pass
-            space = os.stat("/proc/self/ns/pid").st_ino
-            link = f"/dev/shm/perfscope-999999999-1-{space}"
-            os.symlink(folder, link)
-            self.addCleanup(os.unlink, link)
-            subprocess.run(["true"], check=True)
-            self.run_script(SCRIPT, "page-faults", args=("--run", "true"))
-            self.assertTrue(os.path.exists(file) and os.path.islink(link))
+    def test_a_program_outlives_a_killed_perfscope_with_the_table(self):
+        with tempfile.NamedTemporaryFile(dir=self.folder) as ready:
+            program = f"import time, perfscope\nwith perfscope.region('x'):\n    open({ready.name!r}, 'w').write('1')\n" \
+                      f"time.sleep(1)\nwith perfscope.region('y'):\n    pass\nopen({ready.name!r}, 'w').write('22')"
+            environment = dict(os.environ, PYTHONPATH=os.path.join(BUILD, "python"))
+            observer = self.start("env", f"PYTHONPATH={environment['PYTHONPATH']}", "/usr/bin/python3", "-c", program)
+            self.wait_for_size(ready.name, 1)
+            observer.process.kill()
+            observer.process.wait()
+            self.wait_for_size(ready.name, 2)
+
+    def wait_for_size(self, path, size):
+        deadline = time.monotonic() + 30
+        while os.path.getsize(path) < size and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self.assertGreaterEqual(os.path.getsize(path), size)
 
 
 if __name__ == "__main__":

@@ -5,10 +5,12 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-/** In a child: attach to the file of @table, begin, fault 3 pages a pass until killed. */
-static void count_for_ever(const char *path)
+static struct ps_region_share share;
+
+/** In a child: attach to the table @name, begin, fault 3 pages a pass until killed. */
+static void count_for_ever(const char *name)
 {
-	setenv(PS_REGION_TABLE_VARIABLE, path, 1);
+	setenv(PS_REGION_TABLE_VARIABLE, name, 1);
 	if (!ps_regions_attach_environment())
 		_exit(1);
 	struct ps_region *region = find("killed");
@@ -25,17 +27,16 @@ static void count_for_ever(const char *path)
 
 TEST(region_processes, processes_killed_at_random_leave_whole_sums_in_one_table)
 {
-	char path[64];
-	snprintf(path, sizeof(path), "/tmp/perfscope-test-regions-%d", getpid());
 	ASSERT_OK(ps_counters_parse("page-faults", counters, &nr_counters));
+	ASSERT_OK(ps_region_share_create(geteuid(), getegid(), &share));
 	struct ps_region_table *table;
-	ASSERT_OK(ps_region_table_create(path, counters, 1, 0, &table));
+	ASSERT_OK(ps_region_table_create(&share, counters, 1, 0, &table));
 	for (int i = 0; i < 60; i++) {
 		pid_t children[2];
 		for (int c = 0; c < 2; c++) {
 			children[c] = fork();
 			if (!children[c])
-				count_for_ever(path);
+				count_for_ever(share.name);
 		}
 		usleep(5000 + i * 7919 % 5000);
 		for (int c = 0; c < 2; c++) {
@@ -47,6 +48,7 @@ TEST(region_processes, processes_killed_at_random_leave_whole_sums_in_one_table)
 	totals = NULL;
 	ASSERT_OK(ps_region_table_read(table, false, true, &totals, &nr_totals));
 	ps_region_table_destroy(table);
+	ps_region_share_close(&share);
 	ASSERT_EQ(nr_totals, 1);
 	ASSERT_TRUE(totals->sums.calls > 120);
 	// A process may fault in a page of the table, or of its own, in its first passes.
@@ -55,18 +57,18 @@ TEST(region_processes, processes_killed_at_random_leave_whole_sums_in_one_table)
 	ASSERT_TRUE(totals->sums.incomplete <= 120);
 }
 
-static struct ps_region_table *make_table(char *path, size_t size)
+static struct ps_region_table *make_table(void)
 {
-	snprintf(path, size, "/tmp/perfscope-test-program-%d", getpid());
+	ASSERT_OK(ps_region_share_create(geteuid(), getegid(), &share));
 	ASSERT_OK(ps_counters_parse("page-faults,task-clock", counters, &nr_counters));
 	struct ps_region_table *table;
-	ASSERT_OK(ps_region_table_create(path, counters, 2, 0, &table));
+	ASSERT_OK(ps_region_table_create(&share, counters, 2, 0, &table));
 	return table;
 }
 
 /** Run region_c, which stands beside this program, until it ends; its status. What it prints goes to @output. */
-static int run_program(const char *path, const char *events, const char *work, const char *nr,
-		       char *output, size_t size)
+static int run_program(const char *events, const char *work, const char *nr, char *output,
+		       size_t size)
 {
 	char program[256];
 	ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 32);
@@ -77,7 +79,7 @@ static int run_program(const char *path, const char *events, const char *work, c
 	pid_t child = fork();
 	if (!child) {
 		dup2(ends[1], 1);
-		setenv(PS_REGION_TABLE_VARIABLE, path, 1);
+		setenv(PS_REGION_TABLE_VARIABLE, share.name, 1);
 		if (events)
 			setenv("EVENTS", events, 1);
 		execl(program, program, work, nr, NULL);
@@ -107,15 +109,14 @@ static const struct ps_region_sums *table_sums(struct ps_region_table *table, co
 
 TEST(region_processes, an_observed_program_writes_to_the_table_and_counts_for_itself)
 {
-	char path[64], output[512];
-	struct ps_region_table *table = make_table(path, sizeof(path));
-	ASSERT_EQ(run_program(path, NULL, "pass", "11", output, sizeof(output)), 0);
+	char output[512];
+	struct ps_region_table *table = make_table();
+	ASSERT_EQ(run_program(NULL, "pass", "11", output, sizeof(output)), 0);
 	ASSERT_NOT_NULL(strstr(output, "\"before_main\": 1"));
 	ASSERT_NOT_NULL(strstr(output, "\"page-faults\": 11"));
 	ASSERT_EQ(table_sums(table, "work")->counted[0].value, 11);
 	// Its own counters come after those of the observer, and are not in its table.
-	ASSERT_EQ(run_program(path, "context-switches,page-faults", "pass", "20", output,
-			      sizeof(output)),
+	ASSERT_EQ(run_program("context-switches,page-faults", "pass", "20", output, sizeof(output)),
 		  0);
 	ASSERT_NOT_NULL(strstr(output, "\"page-faults\": 20"));
 	ASSERT_NULL(strstr(output, "task-clock"));
@@ -123,27 +124,30 @@ TEST(region_processes, an_observed_program_writes_to_the_table_and_counts_for_it
 	ASSERT_EQ(table_sums(table, "work")->counted[0].value, 31);
 	ASSERT_EQ(table_sums(table, "work")->counted[2].enabled_ns, 0);
 	ps_region_table_destroy(table);
+	ps_region_share_close(&share);
 }
 
 TEST(region_processes, a_program_that_is_killed_leaves_its_passes)
 {
-	char path[64], output[512];
-	struct ps_region_table *table = make_table(path, sizeof(path));
-	ASSERT_EQ(run_program(path, NULL, "killed", "500", output, sizeof(output)), SIGKILL);
+	char output[512];
+	struct ps_region_table *table = make_table();
+	ASSERT_EQ(run_program(NULL, "killed", "500", output, sizeof(output)), SIGKILL);
 	ASSERT_EQ(table_sums(table, "work")->calls, 500);
 	ASSERT_TRUE(table_sums(table, "work")->counted[0].value >= 500);
 	ASSERT_TRUE(table_sums(table, "work")->counted[0].value <= 502);
 	ASSERT_EQ(table_sums(table, "work")->incomplete, 0);
 	ps_region_table_destroy(table);
+	ps_region_share_close(&share);
 }
 
 TEST(region_processes, a_child_of_an_observed_program_is_in_the_table_too)
 {
-	char path[64], output[512];
-	struct ps_region_table *table = make_table(path, sizeof(path));
-	ASSERT_EQ(run_program(path, NULL, "forks", "3000", output, sizeof(output)), 0);
+	char output[512];
+	struct ps_region_table *table = make_table();
+	ASSERT_EQ(run_program(NULL, "forks", "3000", output, sizeof(output)), 0);
 	ASSERT_EQ(table_sums(table, "work")->calls, 2);
 	ASSERT_TRUE(table_sums(table, "work")->counted[0].value >= 3000);
 	ASSERT_EQ(table_sums(table, "work")->incomplete, 0);
 	ps_region_table_destroy(table);
+	ps_region_share_close(&share);
 }

@@ -5,9 +5,11 @@
 #include <perfscope/region_table.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/stat.h>
+#include <sys/shm.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+
+#define PAGE 4096
 
 static const struct ps_counter counters[] = {
 	{ .name = "page-faults", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_PAGE_FAULTS },
@@ -16,18 +18,17 @@ static const struct ps_counter counters[] = {
 static struct ps_region_table *table;
 static struct ps_region_total *totals;
 static size_t nr_totals;
-static char path[64];
+static struct ps_region_share share;
 
 static void create_memory(void)
 {
 	ASSERT_OK(ps_region_table_create(NULL, counters, 2, 0, &table));
 }
 
-static void create_file(void)
+static void create_shared(void)
 {
-	static int nr;
-	snprintf(path, sizeof(path), "/tmp/perfscope-test-%d-%d", getpid(), nr++);
-	ASSERT_OK(ps_region_table_create(path, counters, 2, PS_GROUP_INHERIT, &table));
+	ASSERT_OK(ps_region_share_create(geteuid(), getegid(), &share));
+	ASSERT_OK(ps_region_table_create(&share, counters, 2, PS_GROUP_INHERIT, &table));
 }
 
 static void destroy(void)
@@ -36,6 +37,7 @@ static void destroy(void)
 	totals = NULL;
 	ps_region_table_destroy(table);
 	table = NULL;
+	ps_region_share_close(&share);
 }
 
 static void read_totals(bool by_thread, bool at_end)
@@ -136,7 +138,7 @@ TEST(region_table, a_released_slot_is_added_up_and_free_again)
 
 TEST(region_table, what_does_not_fit_is_counted)
 {
-	create_file();
+	create_shared();
 	for (int i = 0; i < PS_REGION_TABLE_SLOTS; i++)
 		pass(claim("x"), 1);
 	ASSERT_NULL(ps_region_table_claim(table, "y"));
@@ -236,16 +238,13 @@ TEST(region_table, long_names_are_cut)
 	destroy();
 }
 
-TEST(region_table, another_process_writes_to_the_same_file)
+TEST(region_table, another_process_writes_to_the_same_memory)
 {
-	create_file();
-	struct stat status;
-	ASSERT_EQ(stat(path, &status), 0);
-	ASSERT_EQ(status.st_mode & 07777, 0600);
+	create_shared();
 	pid_t child = fork();
 	if (!child) {
 		struct ps_region_table *other;
-		if (ps_region_table_open(path, &other))
+		if (ps_region_table_open(share.name, &other))
 			_exit(1);
 		size_t nr;
 		if (strcmp(ps_region_table_counters(other, &nr)[1].name, "task-clock") || nr != 2 ||
@@ -269,24 +268,71 @@ TEST(region_table, another_process_writes_to_the_same_file)
 	ASSERT_NULL(ps_region_table_reason(table, 0));
 	ASSERT_STR_EQ(ps_region_table_reason(table, 1), "no such thing");
 	destroy();
-	ASSERT_EQ(stat(path, &status), -1);
 }
 
 TEST(region_table, what_is_not_a_table_is_not_opened)
 {
 	struct ps_region_table *other;
-	ASSERT_ERROR(ps_region_table_open("/nowhere/table", &other), PS_ERROR_NOT_FOUND,
-		     "open the table of regions /nowhere/table: No such file");
-	ASSERT_ERROR(ps_region_table_open("/proc/self/stat", &other), PS_ERROR_BAD_DATA,
-		     "/proc/self/stat: not a table of regions of this version");
 	ASSERT_ERROR(ps_region_table_open("/dev/null", &other), PS_ERROR_BAD_DATA,
-		     "/dev/null: not a table");
-	create_file();
-	int magic = 0;
-	FILE *file = fopen(path, "r+");
-	ASSERT_EQ(fwrite(&magic, sizeof(magic), 1, file), 1);
-	fclose(file);
-	ASSERT_ERROR(ps_region_table_open(path, &other), PS_ERROR_BAD_DATA, "not a table");
+		     "/dev/null: not a table of regions");
+	ASSERT_ERROR(ps_region_table_open("2147483647:1", &other), PS_ERROR_OS,
+		     "open the table of regions 2147483647:1: ");
+	create_shared();
+	char name[PS_REGION_SHARE_NAME_SIZE];
+	snprintf(name, sizeof(name), "%d:1", atoi(share.name));
+	ASSERT_ERROR(ps_region_table_open(name, &other), PS_ERROR_BAD_DATA,
+		     "not a table of regions of this version");
+	memset(share.memory, 0, sizeof(int));
+	ASSERT_ERROR(ps_region_table_open(share.name, &other), PS_ERROR_BAD_DATA, "not a table");
+	destroy();
+	int id = shmget(IPC_PRIVATE, PAGE, IPC_CREAT | 0600);
+	snprintf(name, sizeof(name), "%d:1", id);
+	ASSERT_ERROR(ps_region_table_open(name, &other), PS_ERROR_BAD_DATA, "not a table");
+	ASSERT_EQ(shmctl(id, IPC_RMID, NULL), 0);
+}
+
+/** How many processes have the segment @name; -1: there is none. */
+static int nr_attached(const char *name)
+{
+	struct shmid_ds status;
+	return shmctl(atoi(name), IPC_STAT, &status) ? -1 : (int)status.shm_nattch;
+}
+
+TEST(region_table, shared_memory_goes_with_the_last_who_has_it)
+{
+	create_shared();
+	struct shmid_ds status;
+	ASSERT_EQ(shmctl(atoi(share.name), IPC_STAT, &status), 0);
+	ASSERT_EQ(status.shm_perm.mode & 0777, 0600);
+	struct ps_region_table *other;
+	ASSERT_OK(ps_region_table_open(share.name, &other));
+	ASSERT_EQ(nr_attached(share.name), 2);
+	char name[PS_REGION_SHARE_NAME_SIZE];
+	strcpy(name, share.name);
+	destroy();
+	ASSERT_EQ(nr_attached(name), 1);
+	ps_region_table_destroy(other);
+	ASSERT_EQ(nr_attached(name), -1);
+}
+
+static int open_as(uid_t uid)
+{
+	pid_t child = fork();
+	if (!child) {
+		struct ps_region_table *other;
+		_exit(setgid(uid) || setuid(uid) || ps_region_table_open(share.name, &other));
+	}
+	int status;
+	waitpid(child, &status, 0);
+	return status;
+}
+
+TEST(region_table, shared_memory_is_one_users)
+{
+	ASSERT_OK(ps_region_share_create(65534, 65534, &share));
+	ASSERT_OK(ps_region_table_create(&share, counters, 2, 0, &table));
+	ASSERT_EQ(open_as(65534), 0);
+	ASSERT_TRUE(open_as(65533) != 0);
 	destroy();
 }
 
@@ -300,7 +346,7 @@ static void write_for_ever(void)
 
 TEST(region_table, a_writer_killed_at_any_moment_leaves_whole_sums)
 {
-	create_file();
+	create_shared();
 	for (int i = 0; i < 300; i++) {
 		pid_t child = fork();
 		if (!child) {

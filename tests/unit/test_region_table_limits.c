@@ -2,12 +2,10 @@
 /** The table of regions with as much, and with as little sense, as can be in it. */
 #include "test.h"
 
-#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <perfscope/monotonic.h>
 #include <perfscope/region_table.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
+#include <sys/shm.h>
 
 static const struct ps_counter counters[] = {
 	{ .name = "page-faults", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_PAGE_FAULTS },
@@ -20,30 +18,25 @@ static void pass(struct ps_region_slot *slot)
 	ps_region_slot_publish(slot);
 }
 
-static void write_garbage(const char *path, int round)
+static void write_garbage(const struct ps_region_share *share, int round)
 {
-	int fd = open(path, O_RDWR | O_CLOEXEC);
-	ASSERT_TRUE(fd >= 0);
-	struct stat status;
-	ASSERT_EQ(fstat(fd, &status), 0);
-	uint8_t *bytes = mmap(NULL, status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	ASSERT_TRUE(bytes != MAP_FAILED);
-	for (off_t i = 0; i < status.st_size; i++)
+	struct shmid_ds status;
+	ASSERT_EQ(shmctl(atoi(share->name), IPC_STAT, &status), 0);
+	uint8_t *bytes = share->memory;
+	for (size_t i = 0; i < status.shm_segsz; i++)
 		bytes[i] = round ? rand() : 0xff;
-	munmap(bytes, status.st_size);
-	close(fd);
 }
 
 TEST(region_table_limits, garbage_in_a_shared_table_leads_nowhere_else)
 {
-	char path[64];
-	snprintf(path, sizeof(path), "/tmp/perfscope-test-%d", getpid());
 	for (int round = 0; round < 4; round++) {
 		struct ps_region_table *table, *opened;
-		ASSERT_OK(ps_region_table_create(path, counters, 2, 0, &table));
-		ASSERT_OK(ps_region_table_open(path, &opened));
+		struct ps_region_share share;
+		ASSERT_OK(ps_region_share_create(geteuid(), getegid(), &share));
+		ASSERT_OK(ps_region_table_create(&share, counters, 2, 0, &table));
+		ASSERT_OK(ps_region_table_open(share.name, &opened));
 		struct ps_region_slot *slot = ps_region_table_claim(opened, "name");
-		write_garbage(path, round);
+		write_garbage(&share, round);
 		pass(slot);
 		ps_region_table_claim(opened, "other");
 		size_t nr;
@@ -58,6 +51,7 @@ TEST(region_table_limits, garbage_in_a_shared_table_leads_nowhere_else)
 		free(totals);
 		ps_region_table_destroy(opened);
 		ps_region_table_destroy(table);
+		ps_region_share_close(&share);
 	}
 }
 

@@ -28,13 +28,15 @@ struct ps_program_regions {
  */
 bool ps_program_regions_add_interval(struct ps_program_regions *regions, void *module, void *dict);
 
-/** The same of the whole run, at its end: passes that are open count as incomplete. */
+/**
+ * The same of the whole run so far, with @by_thread as dicts of thread id to PerfEventTotals. @at_end: passes that are open
+ * count as incomplete.
+ */
 bool ps_program_regions_add_whole(const struct ps_program_regions *regions, void *module,
-				  void *dict);
+				  void *dict, bool by_thread, bool at_end);
 
-/** A PerfEventTotals of @sums, with each counter of the run. New reference (a PyObject), or NULL with an exception set. */
-void *ps_program_regions_make_totals(const struct ps_program_regions *regions, void *module,
-				     const struct ps_region_sums *sums);
+/** The names of the run's counters, a tuple. New reference (a PyObject), or NULL with an exception set. */
+void *ps_program_regions_make_events(const struct ps_program_regions *regions);
 
 /** A dict: counter to the reason why it has no value. New reference (a PyObject), or NULL with an exception set. */
 void *ps_program_regions_make_reasons(const struct ps_program_regions *regions);

@@ -29,8 +29,9 @@ struct ps_host {
 	void (*stop)(void *argument);	    // perfscope.stop()
 	void (*print_stat)(void *argument); // perfscope.print_stat()
 	struct ps_region_table *regions;    // of the run, borrowed; NULL: none
-	// Where there are regions: @sums as __exit__ shows them, and {counter: why it has no value}. New references.
-	PyObject *(*make_region_totals)(void *argument, const struct ps_region_sums *sums);
+	// Where there are regions: what regions() returns, names of counters, and {counter: why it has no value}. New references.
+	PyObject *(*make_regions)(void *argument, bool by_thread);
+	PyObject *(*make_region_events)(void *argument);
 	PyObject *(*make_region_reasons)(void *argument);
 };
 

@@ -24,7 +24,8 @@ void ps_region_totals_deinit(struct ps_region_totals *totals);
 bool ps_region_totals_add_interval(struct ps_region_totals *totals, PyObject *module,
 				   PyObject *dict);
 
-/** The same of the whole run. */
-bool ps_region_totals_add_whole(struct ps_region_totals *totals, PyObject *module, PyObject *dict);
+/** The same of the whole run so far; with @by_thread it stands in a dict, under thread id 0. */
+bool ps_region_totals_add_whole(struct ps_region_totals *totals, PyObject *module, PyObject *dict,
+				bool by_thread);
 
 #endif

@@ -36,6 +36,9 @@ struct ps_error *ps_regions_attach(struct ps_region_table *table);
 /** Write to the table that the environment names (PS_REGION_TABLE_VARIABLE); false: it names none that can be opened. */
 bool ps_regions_attach_environment(void);
 
+/** Whether this process made the table that it writes to: it is perfscope, which decides what regions count. */
+bool ps_regions_are_of_run(void);
+
 /** Whether someone looks: without, enter and leave do nothing. */
 bool ps_regions_are_active(void);
 

@@ -140,6 +140,11 @@ bool ps_regions_attach_environment(void)
 	return attached;
 }
 
+bool ps_regions_are_of_run(void)
+{
+	return attached && table_is_owned(attached);
+}
+
 bool ps_regions_are_active(void)
 {
 	return perfscope_region_is_active;

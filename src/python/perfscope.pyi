@@ -186,13 +186,15 @@ def configure(events: str | Iterable[str], user_only: bool = False, strict: bool
 
     user_only leaves the kernel out. With strict, a counter that is refused is a PerfEventError; else it reads None, and
     report() tells why. inherit: threads born in a pass count in it. The cost of an empty pass is measured; subtract
-    takes it off what regions() and report() tell, for each call. ValueError for unknown names."""
+    takes it off what regions() and report() tell, for each call. ValueError for unknown names, PerfEventError in a
+    script of perfscope, whose regions count what -e names."""
 
 def regions(by_thread: bool = False) -> dict[str, Any]:
     """Return the totals of each region so far: name to PerfEventTotals, or with by_thread to a dict of tid to one.
 
-    A script of perfscope gets those of the programs of --run too, with the values that __exit__ gets. Threads that have
-    ended may be added up under tid 0, and those of one tid in several containers are added up."""
+    A script of perfscope gets those of -r and of the programs of --run too: what __exit__ gets, but for "run". Threads that
+    have ended may be added up under tid 0, as all threads of a region of -r are; those of one tid in several containers
+    are added up."""
 
 def reset() -> None:
     """Let the totals of all regions start from zero. PerfEventError in a script of perfscope, whose totals are the run's."""

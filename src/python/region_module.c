@@ -50,6 +50,32 @@ static bool measure_overhead(PyObject *module)
 	return !PyErr_Occurred();
 }
 
+/** What perfscope observes with, where regions() tells of its run; NULL: this process's own is read. */
+static const struct ps_host *host_of(PyObject *module)
+{
+	const struct ps_host *host = ps_module_state(module)->host;
+	return host && host->regions ? host : NULL;
+}
+
+/** Whether this is a script of perfscope, also while it is loaded and there is no host yet. */
+static bool is_of_run(PyObject *module)
+{
+	return host_of(module) || ps_regions_are_of_run();
+}
+
+static PyObject *refuse_configure(PyObject *module, const struct ps_counter *counters, size_t nr)
+{
+	_cleanup_pydecref_ PyObject *names = ps_counters_to_python(counters, nr);
+	_cleanup_pydecref_ PyObject *comma = PyUnicode_FromString(",");
+	_cleanup_pydecref_ PyObject *text = names && comma ? PyUnicode_Join(comma, names) : NULL;
+	if (text)
+		PyErr_Format(ps_module_state(module)->perf_event_error,
+			     "configure: in a script of perfscope the regions count what -e of the "
+			     "run names: perfscope python -e %U",
+			     text);
+	return NULL;
+}
+
 PyObject *ps_regions_configure_python(PyObject *module, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = { "events", "user_only", "strict", "inherit", "subtract", NULL };
@@ -62,6 +88,8 @@ PyObject *ps_regions_configure_python(PyObject *module, PyObject *args, PyObject
 	size_t nr;
 	if (!ps_counters_from_python(events, counters, &nr))
 		return NULL;
+	if (is_of_run(module))
+		return refuse_configure(module, counters, nr);
 	for (size_t i = 0; user_only && i < nr; i++)
 		counters[i].exclude = PS_EXCLUDE_KERNEL | PS_EXCLUDE_HV;
 	struct ps_error *error = ps_regions_configure(
@@ -74,7 +102,7 @@ PyObject *ps_regions_configure_python(PyObject *module, PyObject *args, PyObject
 	Py_RETURN_NONE;
 }
 
-/** What regions() reads: the table of the run inside perfscope, else this process's own. */
+/** What this process's own regions counted. */
 struct reading {
 	const struct ps_counter *counters;
 	size_t nr_counters;
@@ -86,12 +114,7 @@ struct reading {
 static struct ps_error *read_regions(const struct ps_module_state *state, bool by_thread,
 				     struct reading *ret)
 {
-	struct ps_region_table *table = state->host ? state->host->regions : NULL;
 	*ret = (struct reading){ 0 };
-	if (table) {
-		ret->counters = ps_region_table_counters(table, &ret->nr_counters);
-		return ps_region_table_read(table, by_thread, false, &ret->totals, &ret->nr);
-	}
 	if (!ps_regions_are_active())
 		return NULL;
 	ret->counters = ps_regions_counters(&ret->nr_counters);
@@ -100,20 +123,10 @@ static struct ps_error *read_regions(const struct ps_module_state *state, bool b
 	return ps_regions_read(by_thread, &ret->totals, &ret->nr);
 }
 
-/** What perfscope observes with, where regions() reads its table; NULL: this process's own is read. */
-static const struct ps_host *host_of(PyObject *module)
-{
-	const struct ps_host *host = ps_module_state(module)->host;
-	return host && host->regions ? host : NULL;
-}
-
 /** A PerfEventTotals of @sums. New reference, or NULL with an exception set. */
 static PyObject *make_totals(PyObject *module, const struct reading *reading,
 			     const struct ps_region_sums *sums)
 {
-	const struct ps_host *host = host_of(module);
-	if (host)
-		return host->make_region_totals(host->argument, sums);
 	struct ps_region_sums rest = *sums;
 	ps_regions_take_off(&rest, &reading->overhead);
 	struct ps_total values[PS_MAX_COUNTERS];
@@ -173,6 +186,9 @@ PyObject *ps_regions_python(PyObject *module, PyObject *args, PyObject *kwargs)
 	int by_thread = 0;
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p:regions", names, &by_thread))
 		return NULL;
+	const struct ps_host *host = host_of(module);
+	if (host)
+		return host->make_regions(host->argument, by_thread);
 	struct reading reading;
 	struct ps_error *error = read_regions(ps_module_state(module), by_thread, &reading);
 	if (error)
@@ -184,7 +200,7 @@ PyObject *ps_regions_python(PyObject *module, PyObject *args, PyObject *kwargs)
 
 PyObject *ps_regions_reset_python(PyObject *module, PyObject *unused)
 {
-	if (host_of(module)) {
+	if (is_of_run(module)) {
 		PyErr_SetString(
 			ps_module_state(module)->perf_event_error,
 			"reset: the totals of a run are perfscope's, and cannot start anew");
@@ -199,9 +215,6 @@ PyObject *ps_regions_reset_python(PyObject *module, PyObject *unused)
 /** {name: reason} of counters without a value. */
 static PyObject *make_reasons(PyObject *module, const struct reading *reading)
 {
-	const struct ps_host *host = host_of(module);
-	if (host)
-		return host->make_region_reasons(host->argument);
 	_cleanup_pydecref_ PyObject *reasons = PyDict_New();
 	for (size_t i = 0; reasons && i < reading->nr_counters; i++) {
 		const char *reason = ps_regions_reason(i);
@@ -225,7 +238,7 @@ static PyObject *overhead_to_python(const struct ps_region_sums *overhead, size_
 static PyObject *make_overhead(PyObject *module, const struct reading *reading)
 {
 	struct ps_region_sums overhead = { 0 };
-	if (ps_regions_are_active() && !host_of(module))
+	if (ps_regions_are_active())
 		ps_regions_overhead(&overhead);
 	_cleanup_pydecref_ PyObject *counts = PyDict_New();
 	for (size_t i = 0; counts && overhead.calls && i < reading->nr_counters; i++) {
@@ -236,35 +249,45 @@ static PyObject *make_overhead(PyObject *module, const struct reading *reading)
 	return_ptr(counts);
 }
 
-/** The names of all counters. New reference: tuple of str. */
-static PyObject *make_events(PyObject *module, const struct reading *reading)
+/** All that report() shows, as a dict. Steals all objects, any of which may be NULL with an exception set. */
+static PyObject *make_told(PyObject *events, PyObject *regions, PyObject *reasons,
+			   PyObject *overhead, bool is_subtracted, uint64_t missed)
 {
-	if (!host_of(module))
-		return ps_counters_to_python(reading->counters, reading->nr_counters);
-	const struct ps_region_sums none = { 0 };
-	_cleanup_pydecref_ PyObject *totals = make_totals(module, reading, &none);
-	_cleanup_pydecref_ PyObject *values =
-		totals ? PyObject_GetAttrString(totals, "values") : NULL;
-	return values ? PySequence_Tuple(values) : NULL;
+	PyObject *told = NULL;
+	if (events && regions && reasons && overhead)
+		told = Py_BuildValue("{sOsOsOsOsOsK}", "events", events, "regions", regions,
+				     "reasons", reasons, "overhead", overhead, "is_subtracted",
+				     is_subtracted ? Py_True : Py_False, "missed",
+				     (unsigned long long)missed);
+	Py_XDECREF(events);
+	Py_XDECREF(regions);
+	Py_XDECREF(reasons);
+	Py_XDECREF(overhead);
+	return told;
 }
 
-/** All that report() shows, as a dict. */
-static PyObject *make_told(PyObject *module, const struct reading *reading)
+static PyObject *tell_of_run(const struct ps_host *host)
+{
+	return make_told(host->make_region_events(host->argument),
+			 host->make_regions(host->argument, false),
+			 host->make_region_reasons(host->argument), PyDict_New(), false,
+			 ps_region_table_nr_missed(host->regions));
+}
+
+static PyObject *tell_of_process(PyObject *module)
 {
 	const struct ps_module_state *state = ps_module_state(module);
-	uint64_t missed = host_of(module) ? ps_region_table_nr_missed(state->host->regions)
-			  : ps_regions_are_active() ? ps_regions_nr_missed()
-						    : 0;
-	_cleanup_pydecref_ PyObject *events = make_events(module, reading);
-	_cleanup_pydecref_ PyObject *regions = make_regions(module, reading, false);
-	_cleanup_pydecref_ PyObject *reasons = make_reasons(module, reading);
-	_cleanup_pydecref_ PyObject *overhead = make_overhead(module, reading);
-	if (!events || !regions || !reasons || !overhead)
-		return NULL;
-	return Py_BuildValue("{sOsOsOsOsOsK}", "events", events, "regions", regions, "reasons",
-			     reasons, "overhead", overhead, "is_subtracted",
-			     state->is_overhead_subtracted ? Py_True : Py_False, "missed",
-			     (unsigned long long)missed);
+	struct reading reading;
+	struct ps_error *error = read_regions(state, false, &reading);
+	if (error)
+		return raise_error(module, error);
+	PyObject *told =
+		make_told(ps_counters_to_python(reading.counters, reading.nr_counters),
+			  make_regions(module, &reading, false), make_reasons(module, &reading),
+			  make_overhead(module, &reading), state->is_overhead_subtracted,
+			  ps_regions_are_active() ? ps_regions_nr_missed() : 0);
+	free(reading.totals);
+	return told;
 }
 
 PyObject *ps_regions_report_python(PyObject *module, PyObject *args, PyObject *kwargs)
@@ -274,14 +297,10 @@ PyObject *ps_regions_report_python(PyObject *module, PyObject *args, PyObject *k
 	const char *format = "table";
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|Os:report", names, &file, &format))
 		return NULL;
-	struct reading reading;
-	struct ps_error *error = read_regions(ps_module_state(module), false, &reading);
-	if (error)
-		return raise_error(module, error);
-	_cleanup_pydecref_ PyObject *told = make_told(module, &reading);
-	free(reading.totals);
+	const struct ps_host *host = host_of(module);
+	_cleanup_pydecref_ PyObject *told = host ? tell_of_run(host) : tell_of_process(module);
 	_cleanup_pydecref_ PyObject *report = told ? ps_region_tool(module, "report") : NULL;
-	bool is_active = host_of(module) || ps_regions_are_active();
+	bool is_active = host || ps_regions_are_active();
 	return report ? PyObject_CallFunction(report, "OOsO", told, file, format,
 					      is_active ? Py_True : Py_False)
 		      : NULL;

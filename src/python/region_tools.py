@@ -107,7 +107,10 @@ def table(told):
         for event in names:
             if total.values.get(event) is None and total.scaled.get(event) is not None:
                 yield f"{name}: {event} counted {100 * total.coverage[event]:.0f} % of the time, and is an estimate"
+    totals = told["regions"].values()
     for event, reason in told["reasons"].items():
+        if totals and all(total.values.get(event) is not None for total in totals):
+            continue  # those of -r may have what threads cannot
         yield f"{event}: {reason}"
     cost = ", ".join(f"{value} {event}" for event, value in told["overhead"].items() if value is not None)
     if cost:

@@ -17,11 +17,18 @@ static void host_print_stat(void *argument)
 		dispatch->print(dispatch->print_argument);
 }
 
-static PyObject *host_make_region_totals(void *argument, const struct ps_region_sums *sums)
+static PyObject *host_make_regions(void *argument, bool by_thread)
+{
+	_cleanup_pydecref_ PyObject *dict = PyDict_New();
+	if (!dict || !ps_dispatch_add_regions(argument, dict, by_thread))
+		return NULL;
+	return_ptr(dict);
+}
+
+static PyObject *host_make_region_events(void *argument)
 {
 	const struct ps_dispatch *dispatch = argument;
-	return ps_program_regions_make_totals(&dispatch->program_regions,
-					      dispatch->script->perfscope, sums);
+	return ps_program_regions_make_events(&dispatch->program_regions);
 }
 
 static PyObject *host_make_region_reasons(void *argument)
@@ -73,7 +80,8 @@ struct ps_error *ps_dispatch_create(struct ps_session *session, struct ps_merge 
 		.stop = host_stop,
 		.print_stat = host_print_stat,
 		.regions = options->regions,
-		.make_region_totals = host_make_region_totals,
+		.make_regions = host_make_regions,
+		.make_region_events = host_make_region_events,
 		.make_region_reasons = host_make_region_reasons,
 	};
 	dispatch->program_regions = (struct ps_program_regions){ .table = options->regions,

@@ -87,8 +87,7 @@ static PyObject *make_whole_totals(struct ps_dispatch *dispatch)
 {
 	PyObject *module = dispatch->script->perfscope;
 	_cleanup_pydecref_ PyObject *totals = ps_run_totals_whole(&dispatch->totals, module);
-	if (!totals || !ps_region_totals_add_whole(&dispatch->region_totals, module, totals) ||
-	    !ps_program_regions_add_whole(&dispatch->program_regions, module, totals))
+	if (!totals || !ps_dispatch_add_regions(dispatch, totals, false))
 		return NULL;
 	return_ptr(totals);
 }

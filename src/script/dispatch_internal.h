@@ -70,6 +70,9 @@ void ps_dispatch_call_lost(struct ps_dispatch *dispatch, const struct ps_loss *l
 /** A pass of a region ended: call region__NAME(region), where the script has it. @argument is the dispatch. */
 void ps_dispatch_call_region(void *argument, const struct ps_pass *pass);
 
+/** Put the totals of all regions so far into @dict, each in a dict of threads with @by_thread. False with an exception set. */
+bool ps_dispatch_add_regions(struct ps_dispatch *dispatch, PyObject *dict, bool by_thread);
+
 /** Follow the regions of the session, if it has any. */
 struct ps_error *ps_dispatch_bind_regions(struct ps_dispatch *dispatch);
 void ps_dispatch_unbind_regions(struct ps_dispatch *dispatch);

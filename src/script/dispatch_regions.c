@@ -40,6 +40,14 @@ struct ps_error *ps_dispatch_bind_regions(struct ps_dispatch *dispatch)
 	return error;
 }
 
+bool ps_dispatch_add_regions(struct ps_dispatch *dispatch, PyObject *dict, bool by_thread)
+{
+	PyObject *module = dispatch->script->perfscope;
+	return ps_region_totals_add_whole(&dispatch->region_totals, module, dict, by_thread) &&
+	       ps_program_regions_add_whole(&dispatch->program_regions, module, dict, by_thread,
+					    dispatch->is_exited);
+}
+
 void ps_dispatch_unbind_regions(struct ps_dispatch *dispatch)
 {
 	Py_XDECREF(dispatch->region_names);

@@ -67,8 +67,9 @@ static size_t fill_values(const struct ps_source_list *sources, const struct ps_
 	return nr;
 }
 
-void *ps_program_regions_make_totals(const struct ps_program_regions *regions, void *module,
-				     const struct ps_region_sums *sums)
+/** A PerfEventTotals of @sums, with each counter of the run. New reference, or NULL with an exception set. */
+static PyObject *make_totals(const struct ps_program_regions *regions, PyObject *module,
+			     const struct ps_region_sums *sums)
 {
 	_cleanup_free_ struct ps_total *values =
 		calloc(regions->sources->nr_sources + 1, sizeof(*values));
@@ -115,6 +116,20 @@ void *ps_program_regions_make_reasons(const struct ps_program_regions *regions)
 	return_ptr(reasons);
 }
 
+void *ps_program_regions_make_events(const struct ps_program_regions *regions)
+{
+	_cleanup_pydecref_ PyObject *events = PyList_New(0);
+	for (size_t i = 0; events && i < ps_sources_nr_shown(regions->sources); i++) {
+		const struct ps_source *source = regions->sources->sources[i];
+		if (source->is_sampling)
+			continue;
+		_cleanup_pydecref_ PyObject *label = PyUnicode_FromString(source->label);
+		if (!label || PyList_Append(events, label) < 0)
+			return NULL;
+	}
+	return events ? PyList_AsTuple(events) : NULL;
+}
+
 /** @name, or with "#2" behind it where @dict has one that counts in another way. New reference. */
 static PyObject *find_free_name(PyObject *dict, const char *name)
 {
@@ -140,9 +155,38 @@ static bool add(const struct ps_program_regions *regions, PyObject *module, PyOb
 		const char *name, const struct ps_region_sums *sums)
 {
 	_cleanup_pydecref_ PyObject *key = find_free_name(dict, name);
-	_cleanup_pydecref_ PyObject *totals =
-		key ? ps_program_regions_make_totals(regions, module, sums) : NULL;
+	_cleanup_pydecref_ PyObject *totals = key ? make_totals(regions, module, sums) : NULL;
 	return totals && PyDict_SetItem(dict, key, totals) == 0;
+}
+
+/** The dict of @total's name in @dict, made where there is none. @names: to the keys in @dict. Borrowed, or NULL with an exception set. */
+static PyObject *threads_of(PyObject *names, PyObject *dict, const struct ps_region_total *total)
+{
+	_cleanup_pydecref_ PyObject *name = PyBytes_FromString(total->name);
+	PyObject *threads = name ? PyDict_GetItemWithError(names, name) : NULL; // borrowed
+	if (threads || PyErr_Occurred())
+		return threads;
+	_cleanup_pydecref_ PyObject *key = find_free_name(dict, total->name);
+	_cleanup_pydecref_ PyObject *empty = key ? PyDict_New() : NULL;
+	if (!empty || PyDict_SetItem(dict, key, empty) < 0 ||
+	    PyDict_SetItem(names, name, empty) < 0)
+		return NULL;
+	return empty; // @dict has it
+}
+
+static bool add_threads(const struct ps_program_regions *regions, PyObject *module, PyObject *dict,
+			const struct ps_region_total *totals, size_t nr)
+{
+	_cleanup_pydecref_ PyObject *names = PyDict_New();
+	for (size_t i = 0; names && i < nr; i++) {
+		PyObject *threads = threads_of(names, dict, &totals[i]); // borrowed
+		_cleanup_pydecref_ PyObject *tid = threads ? PyLong_FromLong(totals[i].tid) : NULL;
+		_cleanup_pydecref_ PyObject *object =
+			tid ? make_totals(regions, module, &totals[i].sums) : NULL;
+		if (!object || PyDict_SetItem(threads, tid, object) < 0)
+			return false;
+	}
+	return names;
 }
 
 /** What @name had when the last interval ended; NULL: nothing. Names keep their order, so @hint is mostly its place. */
@@ -176,11 +220,11 @@ static struct ps_region_sums sums_between(const struct ps_region_sums *before,
 }
 
 /** The totals as an array that the caller frees; false with an exception set. */
-static bool read_table(const struct ps_program_regions *regions, bool at_end,
+static bool read_table(const struct ps_program_regions *regions, bool by_thread, bool at_end,
 		       struct ps_region_total **ret, size_t *ret_nr)
 {
 	_cleanup_error_ struct ps_error *error =
-		ps_region_table_read(regions->table, false, at_end, ret, ret_nr);
+		ps_region_table_read(regions->table, by_thread, at_end, ret, ret_nr);
 	if (error)
 		PyErr_SetString(PyExc_MemoryError, error->message);
 	return !error;
@@ -192,7 +236,7 @@ bool ps_program_regions_add_interval(struct ps_program_regions *regions, void *m
 	size_t nr;
 	if (!regions->table)
 		return true;
-	if (!read_table(regions, false, &now, &nr))
+	if (!read_table(regions, false, false, &now, &nr))
 		return false;
 	bool is_added = true;
 	for (size_t i = 0; is_added && i < nr; i++) {
@@ -207,14 +251,16 @@ bool ps_program_regions_add_interval(struct ps_program_regions *regions, void *m
 }
 
 bool ps_program_regions_add_whole(const struct ps_program_regions *regions, void *module,
-				  void *dict)
+				  void *dict, bool by_thread, bool at_end)
 {
 	_cleanup_free_ struct ps_region_total *now = NULL;
 	size_t nr;
 	if (!regions->table)
 		return true;
-	if (!read_table(regions, true, &now, &nr))
+	if (!read_table(regions, by_thread, at_end, &now, &nr))
 		return false;
+	if (by_thread)
+		return add_threads(regions, module, dict, now, nr);
 	bool is_added = true;
 	for (size_t i = 0; is_added && i < nr; i++)
 		is_added = add(regions, module, dict, now[i].name, &now[i].sums);

@@ -69,22 +69,27 @@ static PyObject *make_totals(const struct ps_region_totals *totals, PyObject *mo
 	return ps_totals_create(module, &head, values, nr);
 }
 
-static bool add_region(struct ps_region_totals *totals, PyObject *module, PyObject *dict,
-		       size_t region, uint64_t *last)
+/** New reference: what @region counted, since @last where that is given. */
+static PyObject *make_region(struct ps_region_totals *totals, PyObject *module, size_t region,
+			     uint64_t *last)
 {
 	size_t size = row_size(totals);
 	_cleanup_free_ uint64_t *row = calloc(size, sizeof(*row));
 	_cleanup_free_ uint64_t *now = calloc(size, sizeof(*now));
-	if (!row || !now) {
-		PyErr_NoMemory();
-		return false;
-	}
+	if (!row || !now)
+		return PyErr_NoMemory();
 	read_row(totals, region, now);
 	for (size_t i = 0; i < size; i++)
 		row[i] = now[i] - (last ? last[i] : 0);
 	if (last)
 		memcpy(last, now, size * sizeof(*last));
-	_cleanup_pydecref_ PyObject *object = make_totals(totals, module, region, row);
+	return make_totals(totals, module, region, row);
+}
+
+static bool add_region(struct ps_region_totals *totals, PyObject *module, PyObject *dict,
+		       size_t region, uint64_t *last)
+{
+	_cleanup_pydecref_ PyObject *object = make_region(totals, module, region, last);
 	const char *name = totals->regions->regions[region].name;
 	return object && PyDict_SetItemString(dict, name, object) == 0;
 }
@@ -100,10 +105,22 @@ bool ps_region_totals_add_interval(struct ps_region_totals *totals, PyObject *mo
 	return true;
 }
 
-bool ps_region_totals_add_whole(struct ps_region_totals *totals, PyObject *module, PyObject *dict)
+/** All threads together, under 0: passes are matched by thread, and not added up by it. */
+static bool add_threads(struct ps_region_totals *totals, PyObject *module, PyObject *dict,
+			size_t region)
+{
+	_cleanup_pydecref_ PyObject *object = make_region(totals, module, region, NULL);
+	_cleanup_pydecref_ PyObject *threads = object ? Py_BuildValue("{iO}", 0, object) : NULL;
+	const char *name = totals->regions->regions[region].name;
+	return threads && PyDict_SetItemString(dict, name, threads) == 0;
+}
+
+bool ps_region_totals_add_whole(struct ps_region_totals *totals, PyObject *module, PyObject *dict,
+				bool by_thread)
 {
 	for (size_t i = 0; totals->boundaries && i < totals->regions->nr_regions; i++) {
-		if (!add_region(totals, module, dict, i, NULL))
+		if (by_thread ? !add_threads(totals, module, dict, i)
+			      : !add_region(totals, module, dict, i, NULL))
 			return false;
 	}
 	return true;

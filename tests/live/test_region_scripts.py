@@ -130,6 +130,56 @@ def __init__():
         self.assertIn("reset: the totals of a run are perfscope's, and cannot start anew", self.ended.lines)
 
 
+@skip_unless_tracepoints
+class TestAllKinds(PythonTestCase):
+    """What regions() and report() tell is what __exit__ is given, whichever way a region was made."""
+
+    def test_regions_tell_what_the_totals_do(self):
+        told = self.run_own("""
+def __init__():
+    in_threads(2, work, 5)
+    work(7)
+    work(2, "own")
+
+def __exit__(totals):
+    print(json.dumps({"totals": {name: row(total) for name, total in totals.items() if name != "run"},
+                      "regions": {name: row(total) for name, total in perfscope.regions().items()},
+                      "by_thread": by_thread(), "pid": os.getpid()}))
+    perfscope.report()
+""", "-r", "work=syscalls:sys_enter_getppid..syscalls:sys_exit_getppid", args=("--run", LOAD, "getppid", "30"))
+        self.assertEqual(told["totals"], {"work": [30, 0, 0], "work#2": [3, 0, 17], "own": [1, 0, 2]})
+        self.assertEqual([told["regions"], list(told["regions"])], [told["totals"], list(told["totals"])])
+        self.assertEqual(told["by_thread"], {
+            "work": {"0": [30, 0, 0]}, "work#2": {"0": [2, 0, 10], str(told["pid"]): [1, 0, 7]},
+            "own": {str(told["pid"]): [1, 0, 2]}})
+        rows = [line.split() for line in self.ended.lines if not line.startswith("{")]
+        self.assertEqual([[row[0], row[1], row[3]] for row in rows], [
+            ["region", "calls", "page-faults"], ["work", "30", "0"], ["work#2", "3", "17"], ["own", "1", "2"]])
+
+    def test_what_regions_of_threads_cannot_count_has_no_reason_where_none_lacks_it(self):
+        self.run_own("""
+def __exit__(totals):
+    print(json.dumps({"by_thread": {}, "is_counted": totals["get"].values["task-clock"] > 0}))
+    perfscope.report()
+""", "-r", "get=syscalls:sys_enter_getppid..syscalls:sys_exit_getppid", events="task-clock/cpus=0/",
+                     args=("--run", LOAD, *"--cpu 0 getppid 30".split()))
+        self.assertEqual(self.ended.json[0]["is_counted"], True)
+        lines = [line.split()[0] for line in self.ended.lines if not line.startswith("{")]
+        self.assertEqual(lines, ["region", "get"])
+
+    def test_to_configure_is_refused_with_what_to_do(self):
+        try_it = """
+try:
+    perfscope.configure(["Task-Clock", "page-faults"], strict=True)
+except perfscope.PerfEventError as error:
+    print(error)
+"""
+        self.run_own(f"{try_it}\ndef __init__():\n" + try_it.replace("\n", "\n    "))
+        self.assertEqual([line for line in self.ended.lines if line.startswith("configure")], 2 * [
+            "configure: in a script of perfscope the regions count what -e of the run names: "
+            "perfscope python -e task-clock,page-faults"])
+
+
 class TestValues(PythonTestCase):
     REPORT = """
 def __init__():

@@ -3,7 +3,7 @@
 
 In Markdown, a comment before a fenced block says what it is:
 
-    <!-- file: name.py -->     a ```python block: the file that the examples below it run
+    <!-- file: name.py -->     a ```python or ```c block: the file that the examples below it run
     <!-- output: exact -->     a ```console block: what follows each `$ command` is its output, to the letter; without
                                this, numbers are taken as equal, and lines that come again are told once;
                                `any` compares nothing
@@ -14,6 +14,7 @@ import ast
 import glob
 import os
 import re
+import shutil
 import subprocess
 import sys
 import unittest
@@ -65,10 +66,12 @@ int main(void) { return 0; }
 @skip_unless_tracepoints
 class TestExamples(LiveTestCase):
     maxDiff = None
+    environment = {}
 
     def run_example(self, command, marks, expected):
         environment = {**os.environ, "PATH": f"{os.path.dirname(COMMAND)}:{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
-                       "PERFSCOPE_SCRIPTS": os.path.join(ROOT, "scripts"), "PYTHONPATH": os.path.join(BUILD, "python")}
+                       "PERFSCOPE_SCRIPTS": os.path.join(ROOT, "scripts"), "PYTHONPATH": os.path.join(BUILD, "python"),
+                       **self.environment}
         result = subprocess.run(command, shell=True, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
         self.assertEqual(result.returncode, int(marks.get("status", 0)), result.stdout)
@@ -77,6 +80,17 @@ class TestExamples(LiveTestCase):
             self.assertEqual(result.stdout, expected)
         elif how == "normalised":
             self.assertEqual(normalise(result.stdout), normalise(expected))
+
+    def install_library(self):
+        """The header and the library of regions alone, as make install places them; pkg-config finds them from now on."""
+        environment = {**os.environ, "PKG_CONFIG_PATH": BUILD}
+        for variable, file in ("includedir", "include/perfscope/region.h"), ("libdir", f"{BUILD}/libperfscope-region.a"):
+            place = subprocess.run(["pkg-config", f"--variable={variable}", "perfscope-region"], env=environment,
+                                   capture_output=True, text=True, check=True).stdout.strip()
+            folder = os.path.join(self.folder, "root", place.lstrip("/"), *(["perfscope"] if file.endswith(".h") else []))
+            os.makedirs(folder, exist_ok=True)
+            shutil.copy(os.path.join(ROOT, file), folder)
+        self.environment = {"PKG_CONFIG_PATH": BUILD, "PKG_CONFIG_SYSROOT_DIR": os.path.join(self.folder, "root")}
 
     def check_page(self, path):
         nr_run = 0
@@ -96,7 +110,10 @@ class TestExamples(LiveTestCase):
         self.assertEqual(self.check_page("docs/scripting.md"), 7)
 
     def test_examples_of_regions(self):
-        self.assertEqual(self.check_page("docs/regions.md"), 3)
+        self.install_library()
+        self.assertEqual(self.check_page("docs/regions.md"), 8)
+        # What is indented instead is no example.
+        self.assertEqual(re.findall(r"\n\n    (.*)", read("docs/regions.md")), ["-r NAME=BEGIN..END"])
 
     def test_examples_of_events(self):
         text = "\n".join(re.findall(r"^    (.*)$", read("docs/events.md"), re.M))
@@ -115,7 +132,7 @@ class TestExamples(LiveTestCase):
                          {"output": "exact"}, "cat 0\n")
 
     def test_no_other_page_has_examples_that_are_not_run(self):
-        self.assertEqual([path for path in PAGES if any(language in ("console", "python") for _, language, _ in
+        self.assertEqual([path for path in PAGES if any(language in ("c", "console", "python") for _, language, _ in
                                                         blocks(read(path)))],
                          ["README.md", "docs/regions.md", "docs/scripting.md"])
 

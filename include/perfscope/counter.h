@@ -101,8 +101,9 @@ const char *ps_counter_group_reason(const struct ps_counter_group *group, size_t
 /** Its descriptor; -1: refused. Stays the group's. */
 int ps_counter_group_fd(const struct ps_counter_group *group, size_t index);
 
-/** Into how many groups of the kernel the counters are split. */
-size_t ps_counter_group_nr_parts(const struct ps_counter_group *group);
+/** Into how many groups of the kernel the @nr counters @indexes are split; those that are refused are in none. */
+size_t ps_counter_group_nr_parts(const struct ps_counter_group *group, const uint8_t *indexes,
+				 size_t nr);
 
 /** Whether the last look needed no system call: every counter is on the hardware, and the kernel allows it (rdpmc, PMCCNTR). */
 bool ps_counter_group_is_direct(const struct ps_counter_group *group);

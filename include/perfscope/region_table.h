@@ -67,6 +67,11 @@ void ps_region_table_refuse(struct ps_region_table *table, size_t index, const c
 /** Why a counter is refused; NULL: it is not. */
 const char *ps_region_table_reason(const struct ps_region_table *table, size_t index);
 
+/** Tell the table's owner that its counters stand in @nr groups of the kernel in some thread; the most are kept. */
+void ps_region_table_tell_groups(struct ps_region_table *table, size_t nr);
+/** That number: with more than 1 the counters do not fit on the PMU together, and no one moment is theirs. */
+size_t ps_region_table_nr_groups(const struct ps_region_table *table);
+
 /** A slot for the calling thread and @name. NULL: the table is full, which the table counts (ps_region_table_nr_missed). */
 struct ps_region_slot *ps_region_table_claim(struct ps_region_table *table, const char *name);
 /** The thread ends, or does not use the slot any more. What is still open may end in another thread. */

@@ -67,6 +67,9 @@ const char *ps_regions_reason(size_t index);
 struct ps_error *ps_regions_read(bool by_thread, struct ps_region_total **ret, size_t *ret_nr);
 struct ps_error *ps_regions_reset(void);
 
+/** Into how many groups of the kernel the counters are split, as ps_region_table_nr_groups. */
+size_t ps_regions_nr_groups(void);
+
 /** How often a thread found no room for a region, whose passes are then missing in the sums. */
 uint64_t ps_regions_nr_missed(void);
 

@@ -2,6 +2,7 @@
 #include "report.h"
 
 #include <perfscope/log.h>
+#include <perfscope/region_text.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -78,6 +79,9 @@ void ps_report_regions(const struct ps_region_table *table)
 			ps_log(PS_LOG_WARNING, "%s was not counted in all regions: %s",
 			       counters[i].name, reason);
 	}
+	size_t nr_groups = ps_region_table_nr_groups(table);
+	if (nr_groups > 1)
+		ps_log(PS_LOG_WARNING, "regions: " PS_REGION_TEXT_SPLIT, nr_groups);
 	uint64_t nr_missed = ps_region_table_nr_missed(table);
 	if (nr_missed)
 		ps_log(PS_LOG_WARNING,

@@ -82,8 +82,8 @@ void setup_unref(struct setup *setup);
 /** The refusals of @group, as an error: of any counter of the process's own where @is_strict, or of all of them. */
 struct ps_error *setup_refused_error(const struct setup *setup,
 				     const struct ps_counter_group *group, bool is_strict);
-/** Tell the tables what @group was refused. */
-void setup_tell_refusals(const struct setup *setup, const struct ps_counter_group *group);
+/** Tell the tables what @group was refused, and into how many its counters are split. */
+void setup_tell_group(const struct setup *setup, const struct ps_counter_group *group);
 
 PS_DEFINE_CLEANUP(struct setup *, setup_unref, setup_unref)
 #define _cleanup_setup_ _cleanup_(setup_unref_p)

@@ -57,9 +57,22 @@ int ps_counter_group_fd(const struct ps_counter_group *group, size_t index)
 	return group->fds[index];
 }
 
-size_t ps_counter_group_nr_parts(const struct ps_counter_group *group)
+static bool part_has(const struct part *part, uint8_t index)
 {
-	return group->nr_parts;
+	return memchr(part->indexes, index, part->nr);
+}
+
+size_t ps_counter_group_nr_parts(const struct ps_counter_group *group, const uint8_t *indexes,
+				 size_t nr)
+{
+	size_t nr_parts = 0;
+	for (size_t p = 0; p < group->nr_parts; p++) {
+		size_t i = 0;
+		while (i < nr && !part_has(&group->parts[p], indexes[i]))
+			i++;
+		nr_parts += i < nr;
+	}
+	return nr_parts;
 }
 
 bool ps_counter_group_is_direct(const struct ps_counter_group *group)

@@ -248,6 +248,8 @@ EXPORTED int perfscope_region_report(FILE *file)
 		if (ps_regions_reason(i))
 			fprintf(file, "%s: %s\n", counters[i].name, ps_regions_reason(i));
 	}
+	if (ps_regions_nr_groups() > 1)
+		fprintf(file, PS_REGION_TEXT_SPLIT "\n", ps_regions_nr_groups());
 	write_overhead(file);
 	if (ps_regions_nr_missed())
 		fprintf(file,

@@ -84,10 +84,12 @@ struct ps_error *setup_refused_error(const struct setup *setup,
 	return ps_error_format(PS_ERROR_UNSUPPORTED, "%s: %s", name, reason);
 }
 
-void setup_tell_refusals(const struct setup *setup, const struct ps_counter_group *group)
+void setup_tell_group(const struct setup *setup, const struct ps_counter_group *group)
 {
 	for (size_t s = 0; s < setup->nr_sinks; s++) {
 		const struct sink *sink = &setup->sinks[s];
+		ps_region_table_tell_groups(
+			sink->table, ps_counter_group_nr_parts(group, sink->indexes, sink->nr));
 		for (size_t i = 0; i < sink->nr; i++) {
 			const char *reason = ps_counter_group_reason(group, sink->indexes[i]);
 			if (reason)

@@ -205,6 +205,19 @@ const char *ps_region_table_reason(const struct ps_region_table *table, size_t i
 	return kept->text;
 }
 
+void ps_region_table_tell_groups(struct ps_region_table *table, size_t nr)
+{
+	uint32_t most = atomic_load(&table->head->nr_groups);
+	while (most < nr &&
+	       !atomic_compare_exchange_weak(&table->head->nr_groups, &most, (uint32_t)nr))
+		;
+}
+
+size_t ps_region_table_nr_groups(const struct ps_region_table *table)
+{
+	return atomic_load(&table->head->nr_groups);
+}
+
 uint64_t ps_region_table_nr_missed(const struct ps_region_table *table)
 {
 	return atomic_load(&table->head->nr_missed);

@@ -100,7 +100,7 @@ struct ps_error *ps_regions_configure(const struct ps_counter *counters, size_t 
 		error = setup_refused_error(setup, group, group_flags & PS_GROUP_STRICT);
 	if (error)
 		return error;
-	setup_tell_refusals(setup, group);
+	setup_tell_group(setup, group);
 	install(take_ptr(setup));
 	calibrate_forget();
 	return NULL;
@@ -168,7 +168,7 @@ static void open_group(struct thread *thread)
 	struct ps_error *error = ps_counter_group_open(setup->counters, setup->nr_counters,
 						       setup->group_flags, &thread->group);
 	if (!error)
-		setup_tell_refusals(setup, thread->group);
+		setup_tell_group(setup, thread->group);
 	for (size_t s = 0; error && s < setup->nr_sinks; s++) {
 		for (size_t i = 0; i < setup->sinks[s].nr; i++)
 			ps_region_table_refuse(setup->sinks[s].table, i,
@@ -260,6 +260,16 @@ struct ps_error *ps_regions_reset(void)
 	struct ps_error *error = ps_region_table_reset(setup->sinks[SINK_OWN].table);
 	put_setup(setup);
 	return error;
+}
+
+size_t ps_regions_nr_groups(void)
+{
+	struct setup *setup = get_setup();
+	if (!setup)
+		return 0;
+	size_t nr = ps_region_table_nr_groups(setup->sinks[SINK_OWN].table);
+	put_setup(setup);
+	return nr;
 }
 
 uint64_t ps_regions_nr_missed(void)

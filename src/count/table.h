@@ -31,6 +31,7 @@ struct table_head {
 	uint32_t nr_counters, group_flags;
 	_Atomic uint32_t next;	     // where the search for a free slot begins
 	_Atomic uint32_t nr_touched; // no slot from here on was ever claimed
+	_Atomic uint32_t nr_groups;  // see ps_region_table_nr_groups
 	_Atomic uint64_t nr_missed;
 	struct ps_counter counters[PS_MAX_COUNTERS];
 	struct table_reason reasons[PS_MAX_COUNTERS];

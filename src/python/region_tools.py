@@ -112,6 +112,9 @@ def table(told):
         if totals and all(total.values.get(event) is not None for total in totals):
             continue  # those of -r may have what threads cannot
         yield f"{event}: {reason}"
+    if told["groups"] > 1:
+        yield (f"the counters do not fit on the PMU together: they are counted in {told['groups']} groups, each read at a moment of "
+               "its own")
     cost = ", ".join(f"{value} {event}" for event, value in told["overhead"].items() if value is not None)
     if cost:
         yield f"an empty pass counts {cost}" + ("; taken off above" if told["is_subtracted"] else "")

@@ -553,13 +553,22 @@ class TestTotals(RegionTestCase):
         self.assertEqual([told["events"], told["regions"]["work"]["values"]["page-faults"]], [list(EVENTS), 12])
         self.assertRaisesRegex(ValueError, "'table' or 'json', not 'xml'", perfscope.report, table, format="xml")
 
+    def test_counters_that_do_not_fit_together_are_told(self):
+        text = io.StringIO()
+        perfscope.report(text, format="json")
+        told = json.loads(text.getvalue())
+        self.assertEqual(told["groups"], 1)
+        table = sys.modules["perfscope.region_tools"].table
+        word = ("the counters do not fit on the PMU together: they are counted in 3 groups, each read at a moment of its own")
+        for nr in (0, 1, 3):
+            self.assertEqual(word in table({**told, "regions": {}, "groups": nr}), nr == 3)
+
     def test_a_name_cannot_break_the_table(self):
         with perfscope.region("two\nlines\x1b[31m"):
             pass
         table = io.StringIO()
         perfscope.report(table)
         self.assertIn("\ntwo?lines?[31m  ", table.getvalue())
-
 
     def test_a_report_has_names_that_any_terminal_takes(self):
         for name in ("caf\udce9", "a\x1b[31m\n", "\u00e4 b"):

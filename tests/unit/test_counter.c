@@ -31,7 +31,7 @@ static inline uint64_t ps_direct_cycles(void)
 	return cycles;
 }
 
-#include "../../src/count/direct.h"
+#include "../../src/count/group.h"
 
 static struct ps_counter counters[PS_MAX_COUNTERS];
 static size_t nr_counters;
@@ -103,7 +103,7 @@ TEST(counter, an_unknown_name_is_refused_with_the_nearest)
 TEST(counter, fresh_pages_count_as_many_page_faults)
 {
 	open_group("task-clock,page-faults,context-switches", 0);
-	ASSERT_EQ(ps_counter_group_nr_parts(group), 1);
+	ASSERT_EQ(ps_counter_group_nr_parts(group, (uint8_t[]){ 0, 1, 2 }, 3), 1);
 	char *memory = map_fresh(1000);
 	struct ps_counter_reading before[PS_MAX_COUNTERS];
 	ASSERT_TRUE(ps_counter_group_read(group, before));
@@ -374,6 +374,25 @@ TEST(counter, a_group_with_a_counter_of_software_is_read_by_the_kernel)
 	close_group();
 }
 
+TEST(counter, the_parts_of_some_counters_are_those_they_stand_in)
+{
+	struct ps_counter_group split = {
+		.nr = 6,
+		.nr_parts = 3,
+		.parts = { { 3, 2, { 0, 4 } }, { 4, 1, { 1 } }, { 5, 2, { 3, 5 } } },
+	};
+	const struct {
+		uint8_t indexes[6];
+		size_t nr, nr_parts;
+	} some[] = {
+		{ { 0, 1, 2, 3, 4, 5 }, 6, 3 }, { { 4, 0 }, 2, 1 }, { { 1, 2 }, 2, 1 },
+		{ { 5, 0, 3 }, 3, 2 },		{ { 2 }, 1, 0 },    { { 0 }, 0, 0 },
+	};
+	for (size_t i = 0; i < sizeof(some) / sizeof(*some); i++)
+		ASSERT_EQ(ps_counter_group_nr_parts(&split, some[i].indexes, some[i].nr),
+			  some[i].nr_parts);
+}
+
 /** Counters of retired instructions, as many as no PMU has. */
 static void make_many(void)
 {
@@ -393,7 +412,10 @@ TEST(counter, a_group_that_the_pmu_cannot_hold_is_split_until_all_run)
 	close_group();
 	make_many();
 	ASSERT_OK(ps_counter_group_open(counters, PS_MAX_COUNTERS, 0, &group));
-	ASSERT_TRUE(ps_counter_group_nr_parts(group) > 1);
+	uint8_t all[PS_MAX_COUNTERS];
+	for (size_t i = 0; i < PS_MAX_COUNTERS; i++)
+		all[i] = i;
+	ASSERT_TRUE(ps_counter_group_nr_parts(group, all, PS_MAX_COUNTERS) > 1);
 	uint64_t start_ns = ps_monotonic_ns();
 	while (ps_monotonic_ns() - start_ns < 500 * PS_NS_PER_MS)
 		;

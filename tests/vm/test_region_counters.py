@@ -29,6 +29,10 @@ CALL = 12
 KERNEL_IS_OLD = ("perfscope: instructions:u: this kernel reads no counters in samples of new threads (Linux 6.12 does), only the "
                  "program's first thread is observed\n")
 
+# More than the PMU holds.
+MANY = [f"{name}:{side}" for name in ("instructions", "cycles", "r8", "r11") for side in ("u", "k", "uk")]
+SPLIT = "the counters do not fit on the PMU together: they are counted in 2 groups, each read at a moment of its own"
+
 
 @contextlib.contextmanager
 def sysctl(name, value):
@@ -193,11 +197,10 @@ def __exit__(totals):
                       for name in ("loop", "twice")]))
 """
         rounds = 4000000
-        others = [f"{name}:{side}" for name in ("instructions", "cycles", "r8", "r11") for side in ("u", "k", "uk")]
         with user_reads():
-            run = self.run_script(source, others, args=("--run", LOOP, "plain", 2, rounds),
+            run = self.run_script(source, MANY, args=("--run", LOOP, "plain", 2, rounds),
                                   env=dict(os.environ, EVENTS="instructions", FLAGS=str(USER_ONLY)))
-        self.assertEqual([run.status, run.stderr], [0, ""])
+        self.assertEqual([run.status, run.stderr], [0, f"perfscope: regions: {SPLIT}\n"])
         told, (loop, twice) = run.json[0], run.json[1]
         for (value, scaled, coverage), nr in (loop, 2 * rounds), (twice, 4 * rounds):
             self.assertEqual(value, None)
@@ -309,6 +312,15 @@ def __exit__(totals): print(json.dumps({"kept": kept, "calls": totals["seen"].ca
         kept = self.run_seen(region, program, "plain", 10, 0, 0, events="cycles,instructions")
         for cycles, counted in kept:
             self.assertEqual(cycles, 4 * counted)
+
+
+class TestSplit(LoopTestCase):
+    def test_groups_that_are_too_large_are_split_with_a_word(self):
+        source = "import perfscope\ndef __exit__(totals): perfscope.report()\n"
+        for events, errors, notes in (MANY, [f"perfscope: regions: {SPLIT}"], [SPLIT]), (MANY[:3], [], []):
+            run = self.run_script(source, events, args=("--run", LOOP, "plain", 1, ROUNDS))
+            self.assertEqual([run.status, run.errors], [0, errors])
+            self.assertEqual([line for line in run.lines if "groups" in line], notes)
 
 
 class TestSides(LoopTestCase):

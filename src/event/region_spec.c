@@ -144,6 +144,12 @@ static struct ps_error *parse_range(const char *text, struct pair *ret)
 static struct ps_error *parse_function(const char *text, struct pair *ret)
 {
 	_cleanup_free_ char *begin = NULL, *end = NULL;
+	if (strstr(text, BETWEEN FUNCTION))
+		return ps_error_format(PS_ERROR_USAGE,
+				       FUNCTION
+				       "FUNC@FILE is a whole region; between two functions, "
+				       "write uprobe:FUNC@FILE%suretprobe:FUNC@FILE",
+				       BETWEEN);
 	if (asprintf(&begin, "uprobe:%s", text) < 0) {
 		begin = NULL;
 		return &ps_enomem;

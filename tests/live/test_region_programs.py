@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Regions of Python programs of --run arrive in the script's totals."""
 
+import os
 import signal
 import unittest
 
@@ -70,13 +71,23 @@ print(json.dumps({"tids": [thread.native_id for thread in threads]}), flush=True
 
     @skip_unless_root
     def test_threads_of_one_number_in_other_containers_are_added_up(self):
+        # However late they start, both live until they were seen together.
+        script = TELL + f"""
+def __interval__():
+    now = by_thread()
+    print(json.dumps({{"now": now}}), flush=True)
+    if sum(calls for calls, *_ in now.get("work", {{}}).values()) == 2:
+        open({os.path.join(self.folder, "program.py.seen")!r}, "w").close()
+"""
         self.run_program("""
 import subprocess
 
 def stay(nr):
     work(nr)
     print(json.dumps({"tid": threading.get_native_id(), "pid": os.getpid()}), flush=True)
-    time.sleep(0.6)
+    end = time.monotonic() + 30
+    while not os.path.exists(f"{sys.argv[0]}.seen") and time.monotonic() < end:
+        time.sleep(0.01)
 
 if sys.argv[1] == "all":
     me = f"{sys.executable} {sys.argv[0]}"
@@ -89,7 +100,7 @@ elif sys.argv[1] == "process":
     stay(10)
 else:
     in_threads(1, stay, 20)
-""", "all", script=TELL_OFTEN, options=("-i", "20"))
+""", "all", script=script, options=("-i", "20"))
         self.assertEqual(sorted(told["pid"] for told in self.ended.json if "pid" in told), [1, 2])
         self.assertEqual({told["tid"] for told in self.ended.json if "tid" in told}, {2})
         self.assertIn({"2": [2, 0, 30]}, [told["now"].get("work") for told in self.ended.json if "now" in told])

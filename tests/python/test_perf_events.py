@@ -118,12 +118,12 @@ class TestGroup(CountingTestCase):
         self.assertEqual([list(count) for count in counts], [list(CLOCKS)] * 5)
 
     def test_task_clock_is_the_thread_cpu_clock(self):
-        # task-clock goes on while a host lends the CPU to others, the thread's own clock does not: five tries.
+        # task-clock goes on while a host lends the CPU to others, the thread's own clock does not: many short tries.
         ratios = []
-        while len(ratios) < 5 and not any(0.98 < ratio < 1.02 for ratio in ratios):
+        while len(ratios) < 200 and not any(0.98 < ratio < 1.02 for ratio in ratios):
             self.group.start()
             start = end = time.thread_time_ns()
-            while end < start + 300_000_000:
+            while end < start + 5_000_000:
                 end = time.thread_time_ns()
             ratios.append(self.group.stop()["task-clock"] / (end - start))
         self.assertAlmostEqual(ratios[-1], 1, delta=0.02)

@@ -200,11 +200,11 @@ class TestWith(RegionTestCase):
             perfscope.reset()
             with perfscope.region("work"):
                 start = end = time.thread_time_ns()
-                while end < start + 50_000_000:
+                while end < start + 5_000_000:
                     end = time.thread_time_ns()
             return abs(perfscope.regions()["work"].values["task-clock"] / (end - start) - 1)
-        # A hypervisor that takes the CPU away is in task-clock, and not in the thread's clock: the least of some rounds.
-        self.assertLess(min(difference() for _ in range(10)), 0.02)
+        # A hypervisor that takes the CPU away is in task-clock, and not in the thread's clock: the least of many short rounds.
+        self.assertLess(min(difference() for _ in range(100)), 0.02)
 
     def test_a_million_passes_leave_nothing(self):
         def run(nr):

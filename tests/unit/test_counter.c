@@ -119,7 +119,7 @@ static double clock_difference(void)
 	struct ps_counter_reading before[1];
 	uint64_t start_ns = ps_clock_gettime_ns(CLOCK_THREAD_CPUTIME_ID);
 	ASSERT_TRUE(ps_counter_group_read(group, before));
-	while (ps_clock_gettime_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns < 20 * PS_NS_PER_MS)
+	while (ps_clock_gettime_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns < 5 * PS_NS_PER_MS)
 		;
 	double counted = since(before, 0);
 	double clock_ns = ps_clock_gettime_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
@@ -131,7 +131,7 @@ TEST(counter, task_clock_is_within_two_percent_of_the_threads_clock)
 	open_group("task-clock", 0);
 	double best = 1;
 	// The thread's clock leaves out what a host took away, this counter does not: one undisturbed round counts.
-	for (int i = 0; i < 20 && best > 0.02; i++) {
+	for (int i = 0; i < 100 && best > 0.02; i++) {
 		double difference = clock_difference();
 		best = difference < best ? difference : best;
 	}

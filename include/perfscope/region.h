@@ -31,7 +31,11 @@ extern int perfscope_region_is_active;
 void perfscope_region_begin_active(const char *name);
 void perfscope_region_end_active(const char *name);
 
-/** Begin a pass. @name: at most 63 bytes, not "run"; a string constant is found quickest. */
+/**
+ * Begin a pass. @name: at most 63 bytes, of a longer one these are it; a string constant is found quickest.
+ *
+ * Nothing is counted for "", NULL and "run", as perfscope_region_error() then says.
+ */
 static inline void perfscope_region_begin(const char *name)
 {
 	if (__builtin_expect(__atomic_load_n(&perfscope_region_is_active, __ATOMIC_RELAXED), 0))
@@ -47,7 +51,7 @@ static inline void perfscope_region_end(const char *name)
 
 enum perfscope_region_flags {
 	PERFSCOPE_REGION_USER_ONLY = 1 << 0, // leave the kernel out
-	PERFSCOPE_REGION_STRICT = 1 << 1,    // a counter that is refused is an error
+	PERFSCOPE_REGION_STRICT = 1 << 1,    // a single refused counter is an error
 	PERFSCOPE_REGION_INHERIT = 1 << 2,   // threads born inside a region count in it
 	PERFSCOPE_REGION_SUBTRACT = 1 << 3,  // take the cost of an empty pass off what is told
 };
@@ -59,12 +63,12 @@ enum perfscope_region_flags {
  */
 int perfscope_region_configure(const char *events, unsigned int flags);
 
-/** Why the last call of this thread failed; never NULL. */
+/** Why the last call of this thread that failed did; never NULL, and the library's until the next. */
 const char *perfscope_region_error(void);
 
 /** Values of one counter over the passes of a region. */
 struct perfscope_region_value {
-	const char *name;
+	const char *name; // the library's, until the next configure
 	int is_valid; // 0: it could not be counted in all of them; value and scaled mean nothing
 	uint64_t value;
 	double scaled;	 // the estimate for the whole time, where counters had to take turns
@@ -86,10 +90,10 @@ int perfscope_region_totals(const char *name, struct perfscope_region_total *ret
 /** What an empty pass counts by itself, the median of as many as @ret->calls; 0, or -1 where it was not measured. */
 int perfscope_region_overhead(struct perfscope_region_total *ret);
 
-/** Totals start from zero again. */
+/** Totals start from zero again. 0, or -1 where there is no memory. */
 int perfscope_region_reset(void);
 
-/** Write a table of all regions to @file. */
+/** Write a table of all regions to @file; 0, or -1 where it could not be written. */
 int perfscope_region_report(FILE *file);
 
 /** The scope that PERFSCOPE_REGION leaves. */

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType, TracebackType
-from typing import Any, Literal, Protocol, TypeVar, final
+from typing import Any, Literal, Protocol, TypeVar, final, overload
 
 __version__: str
 
@@ -184,12 +184,15 @@ def configure(events: str | Iterable[str], user_only: bool = False, strict: bool
               subtract: bool = False) -> None:
     """Count events in the regions of this process from now on; totals start from zero.
 
-    user_only leaves the kernel out. With strict, a counter that is refused is a PerfEventError; else it reads None, and
-    report() tells why. inherit: threads born in a pass count in it. The cost of an empty pass is measured; subtract
+    user_only leaves the kernel out. A counter that is refused reads None, and report() tells why; with strict, or where
+    all are refused, it is a PerfEventError. inherit: threads born in a pass count in it. The cost of an empty pass is measured; subtract
     takes it off what regions() and report() tell, for each call. ValueError for unknown names, PerfEventError in a
     script of perfscope, whose regions count what -e names."""
 
-def regions(by_thread: bool = False) -> dict[str, Any]:
+@overload
+def regions(by_thread: Literal[True]) -> dict[str, dict[int, PerfEventTotals]]: ...
+@overload
+def regions(by_thread: Literal[False] = False) -> dict[str, PerfEventTotals]:
     """Return the totals of each region so far: name to PerfEventTotals, or with by_thread to a dict of tid to one.
 
     A script of perfscope gets those of -r and of the programs of --run too: what __exit__ gets, but for "run". Threads that

@@ -175,14 +175,13 @@ class TestScripting(unittest.TestCase):
         return "\n".join(re.findall(r"`([^`\n]+)`", self.PAGE))
 
     def test_each_name_of_the_stub_is_told(self):
-        names = []
-        for node in ast.parse(read("src/python/perfscope.pyi")).body:
+        tree = ast.parse(read("src/python/perfscope.pyi")).body
+        names = list({node.name: None for node in tree if isinstance(node, ast.FunctionDef)})  # overloaded ones once
+        for node in tree:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 names.append(node.name)
                 names += [item.target.id if isinstance(item, ast.AnnAssign) else item.name for item in node.body
                           if isinstance(item, (ast.AnnAssign, ast.FunctionDef))]
-            elif isinstance(node, ast.FunctionDef):
-                names.append(node.name)
         methods = {"__init__", "__getattr__", "__getitem__", "__contains__", "__len__", "__iter__", "__hash__", "__eq__",
                    "__enter__", "__exit__", "__call__"}
         missing = [name for name in names if name not in methods and not re.search(rf"(?<!\w){name}(?!\w)", self.code())]

@@ -113,11 +113,14 @@ class TestWheel(PackageTestCase):
         program = os.path.join(environment, "program.py")
         with open(program, "w", encoding="utf-8") as file:
             file.write("import perfscope\nfrom perfscope.perf_events import PerfEventGroup\n"
-                       "reveal_type(perfscope.syscall_name(1))\nreveal_type(PerfEventGroup(('cycles',)).stop())\n")
+                       "reveal_type(perfscope.syscall_name(1))\nreveal_type(PerfEventGroup(('cycles',)).stop())\n"
+                       "reveal_type(perfscope.regions()['x'].calls)\nreveal_type(perfscope.regions(True)['x'][0].values)\n")
         told = run(*mypy, os.path.join(environment, "bin", "python"), program)
         self.assertEqual(re.findall(r'py:(\d+): (.*)', told),
                          [("3", 'note: Revealed type is "Union[builtins.str, None]"'),
-                          ("4", 'note: Revealed type is "builtins.dict[builtins.str, builtins.int]"')])
+                          ("4", 'note: Revealed type is "builtins.dict[builtins.str, builtins.int]"'),
+                          ("5", 'note: Revealed type is "builtins.int"'),
+                          ("6", 'note: Revealed type is "builtins.dict[builtins.str, Union[builtins.int, None]]"')])
 
 
 class TestStub(unittest.TestCase):

@@ -29,9 +29,9 @@ CALL = 12
 KERNEL_IS_OLD = ("perfscope: instructions:u: this kernel reads no counters in samples of new threads (Linux 6.12 does), only the "
                  "program's first thread is observed\n")
 
-# More than the PMU holds.
+# More than the PMU holds, which the same counters of the run fill: no two of a region find room at once.
 MANY = [f"{name}:{side}" for name in ("instructions", "cycles", "r8", "r11") for side in ("u", "k", "uk")]
-SPLIT = "the counters do not fit on the PMU together: they are counted in 2 groups, each read at a moment of its own"
+SPLIT = "the counters do not fit on the PMU together: they are counted in 12 groups, each read at a moment of its own"
 
 
 @contextlib.contextmanager

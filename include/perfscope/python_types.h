@@ -57,11 +57,12 @@ struct ps_lent_frame {
 
 struct ps_stack_frames {
 	uint64_t address;
-	uint64_t generation; // of the process's maps; 0: the kernel
-	PyObject *frames;    // owned, a list of dicts, which no script sees; NULL: none yet
-	unsigned int flags;  // enum ps_address_flags
-	uint32_t stack;	     // the last one in which they are
-	uint32_t nr_lent;    // to that one
+	uint64_t generation;	    // of the process's maps; 0: the kernel
+	uint64_t memory_generation; // ps_frame's
+	PyObject *frames;	    // owned, a list of dicts, which no script sees; NULL: none yet
+	unsigned int flags;	    // enum ps_address_flags
+	uint32_t stack;		    // the last one in which they are
+	uint32_t nr_lent;	    // to that one
 	uint32_t max_lent;
 	struct ps_lent_frame *lent; // max_lent, owned
 };

@@ -35,7 +35,9 @@ struct ps_frame {
 	const char *line; // "file.c:12", or NULL
 	bool is_kernel;
 	bool is_inlined; // into the frame behind it
-	bool may_change; // not to be kept: a perf map or a module may name it otherwise later
+	bool may_change; // not to be kept: a module may name it otherwise later
+	// Of memory that a perf map may name: to be kept while ps_symbolizer_memory_generation() is this. 0: of no such.
+	uint64_t memory_generation;
 };
 
 struct ps_symbol_options {
@@ -76,6 +78,12 @@ void ps_symbolizer_follow(struct ps_symbolizer *symbolizer, const struct perf_ev
 
 /** A number that is another one after each change of what records told of the kernel's @address; 0: nothing yet. */
 uint64_t ps_symbolizer_kernel_generation(const struct ps_symbolizer *symbolizer, uint64_t address);
+
+/**
+ * A number that is another one after each change of the perf maps that name the memory of @pid: its own, and those of
+ * the processes that it was forked from. They are looked at again after a moment (JIT_PERIOD_MS). 0: it is not known.
+ */
+uint64_t ps_symbolizer_memory_generation(struct ps_symbolizer *symbolizer, pid_t pid);
 
 /** The registers and the piece of stack of a sample of a user's thread. */
 struct ps_user_state {

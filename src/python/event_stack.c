@@ -13,6 +13,7 @@ struct stack {
 	const struct ps_lookup *lookup;
 	pid_t pid;
 	uint64_t generation;	    // of the maps of pid; 0: not asked for yet
+	uint64_t memory_generation; // of its perf maps; 0: not asked for yet
 	PyObject *list;		    // owned
 	Py_ssize_t nr, nr_reserved; // places at the start of the list that are filled; of all
 	uint32_t number;	    // of this stack
@@ -45,9 +46,9 @@ static PyObject *make_frame(const struct ps_frame *frame)
 	return_ptr(dict);
 }
 
-/** The frames of @address, made new. *@ret_may_change: they are not to be kept. */
+/** The frames of @address, made new. @ret: the first of them; its texts may have gone. */
 static PyObject *make_frames(const struct stack *stack, uint64_t address, unsigned int flags,
-			     bool *ret_may_change)
+			     struct ps_frame *ret)
 {
 	struct ps_frame frames[MAX_FRAMES] = {
 		{ .address = address, .is_kernel = flags & PS_ADDRESS_KERNEL },
@@ -56,7 +57,7 @@ static PyObject *make_frames(const struct stack *stack, uint64_t address, unsign
 	if (stack->lookup && stack->lookup->symbolizer)
 		nr = ps_symbolize(stack->lookup->symbolizer, stack->pid, address,
 				  (enum ps_address_flags)flags, frames, MAX_FRAMES);
-	*ret_may_change = frames[0].may_change;
+	*ret = frames[0];
 	_cleanup_pydecref_ PyObject *list = PyList_New(0);
 	for (size_t i = 0; list && i < nr; i++) {
 		_cleanup_pydecref_ PyObject *frame = make_frame(&frames[i]);
@@ -94,6 +95,18 @@ static inline uint64_t generation_of(struct stack *stack, uint64_t address, unsi
 	return stack->lookup->symbolizer
 		       ? ps_symbolizer_kernel_generation(stack->lookup->symbolizer, address)
 		       : 0;
+}
+
+/** Whether the perf maps have not changed since the frames of @place were made, where they are of such. */
+static inline bool is_as_named(struct stack *stack, const struct ps_stack_frames *place)
+{
+	if (PS_LIKELY(!place->memory_generation))
+		return true;
+	// Looked at once a stack: all of it happened at one moment.
+	if (!stack->memory_generation)
+		stack->memory_generation =
+			ps_symbolizer_memory_generation(stack->lookup->symbolizer, stack->pid);
+	return place->memory_generation == stack->memory_generation;
 }
 
 /** Append @frame, which is taken over; NULL: an exception is set. */
@@ -139,18 +152,20 @@ static int add_address(struct stack *stack, uint64_t address, unsigned int flags
 	uint64_t generation = generation_of(stack, address, flags);
 	struct ps_stack_frames *place = find_place(stack->state, address, generation, flags);
 	if (PS_LIKELY(place && place->frames && place->address == address &&
-		      place->generation == generation && place->flags == flags))
+		      place->generation == generation && place->flags == flags &&
+		      is_as_named(stack, place)))
 		return append_lent(stack, place);
-	bool may_change;
-	_cleanup_pydecref_ PyObject *frames = make_frames(stack, address, flags, &may_change);
+	struct ps_frame first;
+	_cleanup_pydecref_ PyObject *frames = make_frames(stack, address, flags, &first);
 	stack->generation = 0; // it may have looked the process up
 	if (!frames)
 		return -1;
 	// Between an exec and its first map there is no number for what is there.
 	bool is_numbered = generation || flags & PS_ADDRESS_KERNEL || !stack->lookup;
-	if (!place || may_change || !is_numbered)
+	if (!place || first.may_change || !is_numbered)
 		return append_new(stack, frames);
 	ps_stack_frames_set(place, address, generation, flags, frames);
+	place->memory_generation = first.memory_generation;
 	return append_lent(stack, place);
 }
 

@@ -23,7 +23,7 @@ static struct jit *find(struct jits *jits, uint64_t process_id)
 			oldest = jit;
 	}
 	perf_map_deinit(&oldest->map);
-	*oldest = (struct jit){ .process_id = process_id };
+	*oldest = (struct jit){ .process_id = process_id, .generation = ++jits->last_generation };
 	return oldest;
 }
 
@@ -52,6 +52,7 @@ struct jit *jits_get(struct jits *jits, uint64_t process_id, pid_t pid)
 		return jit;
 	jit->checked_ms = now;
 	if (perf_map_update(&jit->map, pid)) {
+		jit->generation = ++jits->last_generation;
 		while (jits_nr_bytes(jits) > JITS_MAX_BYTES)
 			drop_oldest(jits);
 	}

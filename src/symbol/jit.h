@@ -17,6 +17,7 @@
 
 struct jit {
 	uint64_t process_id; // 0: free
+	uint64_t generation; // another one after each change of the map, and no other map's
 	uint64_t checked_ms;
 	uint32_t used_at;
 	struct perf_map map;
@@ -25,6 +26,7 @@ struct jit {
 struct jits {
 	struct jit jits[JITS_MAX];
 	struct jit *last;
+	uint64_t last_generation;
 	uint32_t clock;
 };
 

@@ -176,15 +176,35 @@ static const struct symbol *find_in_perf_maps(struct ps_symbolizer *symbolizer,
 	return NULL;
 }
 
-/** Not cached: the map grows, and to see that costs as much as to find the name. */
+uint64_t ps_symbolizer_memory_generation(struct ps_symbolizer *symbolizer, pid_t pid)
+{
+	struct ps_process_id process = ps_maps_process(symbolizer->maps, pid);
+	uint64_t latest = 0;
+	for (int i = 0; i < MAX_FORKS && process.id; i++) {
+		const struct jit *jit = jits_get(&symbolizer->jits, process.id, process.pid);
+		if (jit->generation > latest)
+			latest = jit->generation;
+		process = ps_maps_forked_from(symbolizer->maps, process);
+	}
+	return latest;
+}
+
+/** Not in the cache, whose places are those of files: who asks often keeps it as long as its generation lasts. */
 static size_t symbolize_memory(struct ps_symbolizer *symbolizer, const struct query *query,
 			       struct ps_frame *ret)
 {
 	const char *name;
 	// First, since a look at the maps of a parent may end query->map.
 	const char *path = strings_keep(&symbolizer->strings, query->map->file->path);
+	// Before the name, which is then at least as new.
+	uint64_t generation = ps_symbolizer_memory_generation(symbolizer, query->pid);
 	const struct symbol *symbol = find_in_perf_maps(symbolizer, query, &name);
-	*ret = (struct ps_frame){ .address = query->address, .dso = path, .may_change = true };
+	*ret = (struct ps_frame){
+		.address = query->address,
+		.dso = path,
+		.memory_generation = generation,
+		.may_change = !generation,
+	};
 	if (symbol) {
 		ret->dso = strings_keep(&symbolizer->strings, "[perf map]");
 		ret->symbol = strings_keep(&symbolizer->strings, name);

@@ -161,9 +161,59 @@ TEST(symbol, names_that_may_change_are_not_to_be_kept)
 	follow_mmap2(view.maps, NOBODY, 0x2000, 0x1000, 0, "/nothing");
 	struct ps_frame frame;
 	ps_symbolize(view.symbolizer, NOBODY, 0x1000, 0, &frame, 1);
-	ASSERT_TRUE(frame.may_change);
+	ASSERT_FALSE(frame.may_change);
+	ASSERT_TRUE(frame.memory_generation != 0);
 	ps_symbolize(view.symbolizer, NOBODY, 0x2000, 0, &frame, 1);
 	ASSERT_FALSE(frame.may_change);
+	ASSERT_EQ(frame.memory_generation, 0);
+	view_end(&view);
+}
+
+static uint64_t generation_of(struct view *view, pid_t pid)
+{
+	return ps_symbolizer_memory_generation(view->symbolizer, pid);
+}
+
+/** Add @line to the perf map of @pid, and wait until it is looked at again. */
+static void tell(pid_t pid, const char *line)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid);
+	FILE *file = fopen(path, "a");
+	ASSERT_TRUE(file != NULL);
+	fputs(line, file);
+	fclose(file);
+	usleep(PAUSE_US);
+}
+
+TEST(symbol, names_of_memory_have_another_number_after_each_change_of_the_maps_that_tell_them)
+{
+	struct view view = view_of(false);
+	struct ps_frame frame;
+	remove_map_of(NOBODY);
+	remove_map_of(NOBODY + 1);
+	follow_mmap2(view.maps, NOBODY, 0x1000, 0x1000, 0, "//anon");
+	follow_fork(view.maps, NOBODY, NOBODY + 1);
+	uint64_t before = generation_of(&view, NOBODY), child = generation_of(&view, NOBODY + 1);
+	usleep(PAUSE_US);
+	ASSERT_EQ(generation_of(&view, NOBODY), before);
+	tell(NOBODY, "1000 10 first\n");
+	uint64_t first = generation_of(&view, NOBODY);
+	ASSERT_TRUE(first != before);
+	ASSERT_TRUE(generation_of(&view, NOBODY + 1) != child);
+	ps_symbolize(view.symbolizer, NOBODY, 0x1000, 0, &frame, 1);
+	ASSERT_STR_EQ(frame.symbol, "first");
+	ASSERT_EQ(frame.memory_generation, first);
+	// The child's map is not its parent's.
+	tell(NOBODY + 1, "1000 10 of the child\n");
+	ASSERT_TRUE(generation_of(&view, NOBODY + 1) != first);
+	ASSERT_EQ(generation_of(&view, NOBODY), first);
+	tell(NOBODY, "1000 10 second\n");
+	ps_symbolize(view.symbolizer, NOBODY, 0x1000, 0, &frame, 1);
+	ASSERT_STR_EQ(frame.symbol, "second");
+	ASSERT_TRUE(frame.memory_generation != first);
+	remove_map_of(NOBODY);
+	remove_map_of(NOBODY + 1);
 	view_end(&view);
 }
 

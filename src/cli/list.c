@@ -359,19 +359,48 @@ static bool is_probe_pattern(const char *text)
 	return !strncmp(text, "kprobe:", 7) || !strncmp(text, "kretprobe:", 10);
 }
 
+static struct ps_error *note_probe(const struct ps_probe_name *name, void *argument)
+{
+	(void)name;
+	*(bool *)argument = true;
+	return NULL;
+}
+
+/** The FILE in @text, a copy of a pattern that nothing matches, where it has no usdt probes at all; else NULL. */
+static const char *find_file_without_usdt(char *text)
+{
+	bool has_any = false;
+	char *file = strncmp(text, "usdt:", 5) ? NULL : take_file(text);
+	if (!file)
+		return NULL;
+	struct ps_error *error = ps_probe_walk(file, "usdt", "*", false, note_probe, &has_any);
+	bool is_known = !error;
+	ps_error_destroy(error);
+	return is_known && !has_any ? file : NULL;
+}
+
+static void report_pattern(struct pattern *pattern)
+{
+	_cleanup_free_ char *names = ps_nearest_text(&pattern->nearest);
+	_cleanup_free_ char *text = strdup(pattern->text);
+	const char *file = text ? find_file_without_usdt(text) : NULL;
+	if (file)
+		ps_log(PS_LOG_ERROR, "%s: %s has no usdt probes", pattern->text, file);
+	else
+		ps_log(PS_LOG_ERROR, "%s: no event matches%s", pattern->text, names ? names : "");
+}
+
 /** Tell the patterns that nothing matches; the exit status. */
 static int report_unmatched(struct list *list)
 {
 	int status = 0;
 	for (size_t i = 0; i < list->nr_patterns; i++) {
 		struct pattern *pattern = &list->patterns[i];
-		_cleanup_free_ char *names = ps_nearest_text(&pattern->nearest);
 		if (pattern->has_matched)
 			continue;
 		status = 1;
-		if (pattern->has_failed)
-			continue;
-		ps_log(PS_LOG_ERROR, "%s: no event matches%s", pattern->text, names ? names : "");
+		if (!pattern->has_failed)
+			report_pattern(pattern);
 	}
 	return status;
 }

@@ -448,6 +448,9 @@ class TestList(ProbeTestCase):
     def test_nothing_that_matches_is_an_error(self):
         run = self.run_command("list", f"usdt:none:*@{PROBED}")
         self.assertEqual([run.status, run.lines, run.errors], [1, [], [f"perfscope: usdt:none:*@{PROBED}: no event matches"]])
+        load = os.path.join(BUILD, "tests", "load")
+        run = self.run_command("list", f"usdt:*@{load}")
+        self.assertEqual([run.status, run.lines, run.errors], [1, [], [f"perfscope: usdt:*@{load}: {load} has no usdt probes"]])
 
 
 if __name__ == "__main__":

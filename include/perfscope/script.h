@@ -64,9 +64,11 @@ struct ps_error *ps_script_load(const char *name, struct ps_script **ret, int *r
 
 /**
  * Bind callbacks and a handler for each source. Errors: wrong arity, not callable, nothing to call. A function that
- * looks like a handler of an event that is not in -e is told as a warning.
+ * looks like a handler of an event that is not in -e is told as a warning. With @has_tables (-i) there is something to
+ * see also where there is nothing to call.
  */
-struct ps_error *ps_script_bind(struct ps_script *script, const struct ps_source_list *sources);
+struct ps_error *ps_script_bind(struct ps_script *script, const struct ps_source_list *sources,
+				bool has_tables);
 void ps_script_destroy(struct ps_script *script); // takes NULL
 
 /**

@@ -236,7 +236,7 @@ static struct ps_error *load_script(struct run *run)
 		.stop_on_error = run->options->stop_on_error,
 		.regions = run->regions,
 	};
-	error = ps_script_bind(run->script, run->sources);
+	error = ps_script_bind(run->script, run->sources, run->options->interval_ms != 0);
 	if (!error)
 		error = ps_dispatch_create(run->session, run->merge, &run->lookup, run->script,
 					   &dispatch_options, &run->dispatch);

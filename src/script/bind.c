@@ -234,7 +234,8 @@ static struct ps_error *nothing_to_call(const struct ps_script *script,
 		return &ps_enomem;
 	return ps_error_format(
 		PS_ERROR_SCRIPT,
-		"script %s: defines nothing to call; it may define %s (-h prints a template)",
+		"script %s: defines nothing to call; it may define %s (-h prints a template; "
+		"-i MS shows tables without any)",
 		script->name, names);
 }
 
@@ -256,7 +257,8 @@ static void warn_of_idleness(const struct ps_script *script, const struct ps_sou
 	       script->name);
 }
 
-struct ps_error *ps_script_bind(struct ps_script *script, const struct ps_source_list *sources)
+struct ps_error *ps_script_bind(struct ps_script *script, const struct ps_source_list *sources,
+				bool has_tables)
 {
 	bool has_own = false;
 	struct ps_error *error = bind_callbacks(script);
@@ -268,5 +270,7 @@ struct ps_error *ps_script_bind(struct ps_script *script, const struct ps_source
 		return error;
 	ps_script_warn_unbound(script, sources);
 	warn_of_idleness(script, sources);
-	return has_own || has_callback(script) ? NULL : nothing_to_call(script, sources);
+	if (has_own || has_tables || has_callback(script))
+		return NULL;
+	return nothing_to_call(script, sources);
 }

@@ -243,7 +243,7 @@ class TestFailures(ScriptTestCase):
         self.write("x.py", "")
         self.assert_fails("x.py", "script x.py: defines nothing to call; it may define sched__sched_switch(event), "
                                   "__init__, __exit__, __interval__, __lost__, __print_stat__, __sample__ "
-                                  "(-h prints a template)")
+                                  "(-h prints a template; -i MS shows tables without any)")
 
     def test_many_handlers_are_not_all_named(self):
         self.write("x.py", "")

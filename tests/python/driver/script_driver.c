@@ -113,7 +113,7 @@ static int run(bool wants_call, char *handlers, int nr, char **arguments)
 	int status = 0;
 	error = ps_script_load(arguments[0], &script, &status);
 	if (!error && script)
-		error = ps_script_bind(script, &list);
+		error = ps_script_bind(script, &list, false);
 	if (error) {
 		status = fail(error);
 	} else if (script) {

@@ -48,16 +48,32 @@ void ps_region_enter(struct ps_region *region);
 /** A pass ends: calls + 1. One that has no begin in this thread counts as incomplete. */
 void ps_region_leave(struct ps_region *region);
 
+/** What a pass counted until it was paused, kept by who has the pass. Only count/ looks inside. */
+struct ps_region_parts {
+	uint64_t setup; // number of what was counted; 0: nothing yet
+	uint32_t nr_inner;
+	uint32_t failed; // bits of counters that could not be read
+	uint64_t elapsed_ns;
+	struct ps_counter_reading counted[PS_MAX_COUNTERS];
+};
+
 /**
  * The pass goes on later, or in another thread, a suspended coroutine's: nothing is counted until it is resumed.
  *
+ * @parts, whose setup is 0 when the pass begins, takes what it counted: none of that is in the sums before the pass ends.
  * It may never be resumed, and is incomplete then.
  */
-void ps_region_pause(struct ps_region *region);
+void ps_region_pause(struct ps_region *region, struct ps_region_parts *parts);
 void ps_region_resume(struct ps_region *region);
 
-/** A pass will not end: it counts as incomplete, and what it counted is left out. A paused one is resumed first. */
-void ps_region_abandon(struct ps_region *region);
+/** A pass that was paused meanwhile ends, with its @parts: as ps_region_leave(). */
+void ps_region_leave_with(struct ps_region *region, const struct ps_region_parts *parts);
+
+/**
+ * A pass will not end: it counts as incomplete, and what it counted is left out, with its @parts (NULL: it was never
+ * paused). A paused one is resumed first.
+ */
+void ps_region_abandon(struct ps_region *region, const struct ps_region_parts *parts);
 
 /** The counters whose sums ps_regions_read returns, in their order; they stay until the next configure. */
 const struct ps_counter *ps_regions_counters(size_t *ret_nr);

@@ -29,7 +29,8 @@ enum sink_index {
 
 /** What is counted, from one configure to the next. Threads hold it until they see another. */
 struct setup {
-	size_t nr_refs; // under engine_lock
+	size_t nr_refs;	 // under engine_lock
+	uint64_t number; // of all setups of this process and, after a fork, of the child; not 0
 	size_t nr_counters, nr_sinks;
 	unsigned int group_flags;
 	struct ps_counter counters[PS_MAX_COUNTERS]; // of all sinks, without doubles
@@ -43,6 +44,8 @@ struct pass {
 	uint32_t nr_inner; // ended inside the one that is open: their values come with its end
 	uint32_t failed;   // bits of counters that could not be read at the start
 	uint64_t start_ns;
+	struct ps_region_parts
+		*held; // of those of nr_inner that were paused; NULL: there are none. Owned
 	struct ps_counter_reading start[PS_MAX_COUNTERS];
 };
 
@@ -104,10 +107,11 @@ static inline struct pass *thread_pass(struct thread *thread, const struct ps_re
 	return PS_LIKELY(pass) ? pass : thread_make_pass(thread, region);
 }
 
-/** Begin @pass; @nr_opened: 1, or 0 for one that was open before. */
-void pass_begin(struct thread *thread, struct pass *pass, int nr_opened);
-/** End it where it is the outermost, with what was counted; @nr_calls: 1, or 0 where it goes on elsewhere. */
-void pass_end(struct thread *thread, struct pass *pass, int nr_calls);
+/** A number for a setup that no other has had. */
+uint64_t setup_next_number(void);
+
+/** Count @nr passes as incomplete, of which @nr_opened were open. */
+void pass_count_incomplete(const struct pass *pass, uint32_t nr, int nr_opened);
 
 /** What an empty pass counts is not known until it is measured again. */
 void calibrate_forget(void);

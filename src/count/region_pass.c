@@ -18,7 +18,8 @@ static void open_slots(const struct pass *pass, int delta)
 	}
 }
 
-void pass_begin(struct thread *thread, struct pass *pass, int nr_opened)
+/** Begin @pass; @nr_opened: 1, or 0 for one that was open before. */
+static void pass_begin(struct thread *thread, struct pass *pass, int nr_opened)
 {
 	if (nr_opened)
 		open_slots(pass, nr_opened);
@@ -60,20 +61,93 @@ static void tell_unread(const struct thread *thread, uint32_t failed)
 	}
 }
 
-void pass_end(struct thread *thread, struct pass *pass, int nr_calls)
+static void add_readings(struct ps_counter_reading *sum, const struct ps_counter_reading *other,
+			 size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		sum[i].value += other[i].value;
+		sum[i].enabled_ns += other[i].enabled_ns;
+		sum[i].running_ns += other[i].running_ns;
+	}
+}
+
+static void parts_add(struct ps_region_parts *parts, const struct ps_region_parts *other)
+{
+	parts->setup = other->setup;
+	parts->nr_inner += other->nr_inner;
+	parts->failed |= other->failed;
+	parts->elapsed_ns += other->elapsed_ns;
+	add_readings(parts->counted, other->counted, PS_MAX_COUNTERS);
+}
+
+/** Let @pass, which has been read at its end, have begun as much earlier as @parts counted. */
+static __attribute__((noinline)) void pass_take_in(struct thread *thread, struct pass *pass,
+						   const struct ps_region_parts *parts)
+{
+	if (parts->setup != thread->setup->number)
+		return;
+	pass->nr_inner += parts->nr_inner;
+	pass->failed |= parts->failed;
+	pass->start_ns -= parts->elapsed_ns;
+	for (size_t i = 0; i < thread->setup->nr_counters; i++) {
+		pass->start[i].value -= parts->counted[i].value;
+		pass->start[i].enabled_ns -= parts->counted[i].enabled_ns;
+		pass->start[i].running_ns -= parts->counted[i].running_ns;
+	}
+}
+
+static __attribute__((noinline)) void take_in_held(struct thread *thread, struct pass *pass)
+{
+	pass_take_in(thread, pass, pass->held);
+	free(pass->held);
+	pass->held = NULL;
+}
+
+/** Keep @parts of a pass that ended inside the one that is open. No memory: their counters have no value then. */
+static void hold(const struct thread *thread, struct pass *pass,
+		 const struct ps_region_parts *parts)
+{
+	if (!parts || parts->setup != thread->setup->number)
+		return;
+	pass->nr_inner += parts->nr_inner;
+	if (!pass->held)
+		pass->held = calloc(1, sizeof(*pass->held));
+	if (!pass->held) {
+		pass->failed = -1;
+		return;
+	}
+	uint32_t nr_held = pass->held->nr_inner;
+	parts_add(pass->held, parts);
+	pass->held->nr_inner = nr_held; // counted already
+}
+
+/**
+ * End @pass where it is the outermost, with what was counted; @parts: of before, or NULL.
+ *
+ * Inline, without @parts in the way of most passes.
+ */
+static inline __attribute__((always_inline)) void pass_end(struct thread *thread, struct pass *pass,
+							   const struct ps_region_parts *parts)
 {
 	if (pass->depth > 1) {
 		// Not told before the outermost ends: where it never does, they are as incomplete as that.
 		pass->depth--;
-		pass->nr_inner += nr_calls;
+		pass->nr_inner++;
+		hold(thread, pass, parts);
 		return;
 	}
 	struct ps_counter_reading now[PS_MAX_COUNTERS];
-	uint32_t failed = pass->failed | read_counters(thread, now); // first, see pass_begin
-	uint64_t elapsed_ns = ps_monotonic_ns() - pass->start_ns;
+	uint32_t failed = read_counters(thread, now); // first, see pass_begin
+	uint64_t now_ns = ps_monotonic_ns();
+	if (parts)
+		pass_take_in(thread, pass, parts);
+	if (PS_UNLIKELY(pass->held))
+		take_in_held(thread, pass);
+	uint64_t elapsed_ns = now_ns - pass->start_ns;
+	failed |= pass->failed;
 	if (PS_UNLIKELY(failed))
 		tell_unread(thread, failed);
-	nr_calls += pass->nr_inner;
+	uint32_t nr_calls = 1 + pass->nr_inner;
 	pass->depth = 0;
 	pass->nr_inner = 0;
 	for (size_t i = 0; i < thread->setup->nr_sinks; i++) {
@@ -83,12 +157,35 @@ void pass_end(struct thread *thread, struct pass *pass, int nr_calls)
 		sums->calls += nr_calls;
 		sums->elapsed_ns += elapsed_ns;
 		add_counted(sums, &thread->setup->sinks[i], pass, now, failed);
-		ps_region_slot_publish_open(pass->slots[i], -nr_calls);
+		ps_region_slot_publish_open(pass->slots[i], -(int)nr_calls);
 	}
 }
 
-/** Count @nr passes as incomplete, of which @nr_opened were open. */
-static void count_incomplete(const struct pass *pass, uint32_t nr, int nr_opened)
+/** Put what @pass counted since it began, or was resumed, into @parts. */
+static void pass_pause(struct thread *thread, struct pass *pass, struct ps_region_parts *parts)
+{
+	struct ps_region_parts part = { .setup = thread->setup->number };
+	part.failed = pass->failed | read_counters(thread, part.counted); // first, see pass_begin
+	part.elapsed_ns = ps_monotonic_ns() - pass->start_ns;
+	for (size_t i = 0; i < thread->setup->nr_counters; i++) {
+		part.counted[i].value -= pass->start[i].value;
+		part.counted[i].enabled_ns -= pass->start[i].enabled_ns;
+		part.counted[i].running_ns -= pass->start[i].running_ns;
+	}
+	part.nr_inner = pass->nr_inner;
+	if (pass->held)
+		parts_add(&part, pass->held);
+	free(pass->held);
+	pass->held = NULL;
+	pass->nr_inner = 0;
+	pass->depth = 0;
+	if (parts->setup == part.setup)
+		parts_add(parts, &part);
+	else if (!parts->setup)
+		*parts = part;
+}
+
+void pass_count_incomplete(const struct pass *pass, uint32_t nr, int nr_opened)
 {
 	for (size_t i = 0; i < NR_SINKS; i++) {
 		if (!pass->slots[i])
@@ -98,110 +195,97 @@ static void count_incomplete(const struct pass *pass, uint32_t nr, int nr_opened
 	}
 }
 
+/** What the calling thread has of @region; NULL: nobody looks, or there is no memory. */
+static inline __attribute__((always_inline)) struct pass *find_pass(const struct ps_region *region,
+								    struct thread **ret)
+{
+	*ret = thread_ready();
+	return *ret ? thread_pass(*ret, region) : NULL;
+}
+
 void ps_region_enter(struct ps_region *region)
 {
-	struct thread *thread = thread_ready();
-	struct pass *pass = thread ? thread_pass(thread, region) : NULL;
+	struct thread *thread;
+	struct pass *pass = find_pass(region, &thread);
 	if (PS_LIKELY(pass))
 		pass_begin(thread, pass, 1);
 }
 
 void ps_region_leave(struct ps_region *region)
 {
-	struct thread *thread = thread_ready();
-	struct pass *pass = thread ? thread_pass(thread, region) : NULL;
+	struct thread *thread;
+	struct pass *pass = find_pass(region, &thread);
 	if (PS_UNLIKELY(!pass))
 		return;
 	if (PS_LIKELY(pass->depth))
-		pass_end(thread, pass, 1);
+		pass_end(thread, pass, NULL);
 	else
-		count_incomplete(pass, 1, 0);
+		pass_count_incomplete(pass, 1, 0);
 }
 
-void ps_region_pause(struct ps_region *region)
+void ps_region_pause(struct ps_region *region, struct ps_region_parts *parts)
 {
-	struct thread *thread = thread_ready();
-	struct pass *pass = thread ? thread_pass(thread, region) : NULL;
-	if (pass && pass->depth)
-		pass_end(thread, pass, 0);
+	struct thread *thread;
+	struct pass *pass = find_pass(region, &thread);
+	if (!pass || !pass->depth)
+		return;
+	if (pass->depth > 1)
+		pass->depth--;
+	else
+		pass_pause(thread, pass, parts);
 }
 
 void ps_region_resume(struct ps_region *region)
 {
-	struct thread *thread = thread_ready();
-	struct pass *pass = thread ? thread_pass(thread, region) : NULL;
+	struct thread *thread;
+	struct pass *pass = find_pass(region, &thread);
 	if (pass)
 		pass_begin(thread, pass, 0);
 }
 
-void ps_region_abandon(struct ps_region *region)
+/** Whether a pass with @parts began before the last configure, or in the parent of this process. */
+static bool is_of_before(const struct thread *thread, const struct ps_region_parts *parts)
 {
-	struct thread *thread = thread_ready();
-	struct pass *pass = thread ? thread_pass(thread, region) : NULL;
+	return parts && parts->setup && parts->setup != thread->setup->number;
+}
+
+void ps_region_leave_with(struct ps_region *region, const struct ps_region_parts *parts)
+{
+	struct thread *thread;
+	struct pass *pass = find_pass(region, &thread);
+	if (PS_UNLIKELY(!pass))
+		return;
+	if (PS_LIKELY(pass->depth && !is_of_before(thread, parts)))
+		pass_end(thread, pass, parts);
+	else
+		ps_region_abandon(region, parts);
+}
+
+/** One pass less in @pass; returns how many are incomplete by that, with those inside where it was the outermost. */
+static uint32_t drop(struct pass *pass)
+{
+	if (--pass->depth)
+		return 1;
+	uint32_t nr = 1 + pass->nr_inner;
+	pass->nr_inner = 0;
+	free(pass->held);
+	pass->held = NULL;
+	return nr;
+}
+
+void ps_region_abandon(struct ps_region *region, const struct ps_region_parts *parts)
+{
+	struct thread *thread;
+	struct pass *pass = find_pass(region, &thread);
 	if (!pass)
 		return;
-	uint32_t nr_opened = pass->depth ? 1 : 0;
-	pass->depth -= nr_opened;
-	if (nr_opened && !pass->depth) {
-		nr_opened += pass->nr_inner;
-		pass->nr_inner = 0;
-	}
-	count_incomplete(pass, nr_opened ? nr_opened : 1, nr_opened);
-}
-
-bool thread_make_room(struct thread *thread, const struct ps_region *region)
-{
-	if (region->id < thread->nr_passes)
-		return true;
-	size_t nr = region->id + 8;
-	struct pass **grown = reallocarray(thread->passes, nr, sizeof(*grown));
-	if (!grown)
-		return false;
-	for (size_t i = thread->nr_passes; i < nr; i++)
-		grown[i] = NULL;
-	thread->passes = grown;
-	thread->nr_passes = nr;
-	return true;
-}
-
-struct pass *thread_make_pass(struct thread *thread, const struct ps_region *region)
-{
-	if (!thread_make_room(thread, region))
-		return NULL;
-	struct pass *pass = calloc(1, sizeof(*pass));
-	if (!pass)
-		return NULL;
-	for (size_t i = 0; i < thread->setup->nr_sinks; i++)
-		pass->slots[i] = ps_region_table_claim(thread->setup->sinks[i].table, region->name);
-	thread->passes[region->id] = pass;
-	return pass;
-}
-
-static void pass_destroy(struct pass *pass, bool is_of_parent)
-{
-	if (pass && !is_of_parent) {
-		if (pass->depth)
-			count_incomplete(pass, pass->depth + pass->nr_inner,
-					 pass->depth + pass->nr_inner);
-		for (size_t i = 0; i < NR_SINKS; i++) {
-			if (pass->slots[i])
-				ps_region_slot_release(pass->slots[i]);
-		}
-	}
-	free(pass);
-}
-
-void thread_destroy(struct thread *thread, bool is_of_parent)
-{
-	for (size_t i = 0; i < thread->nr_passes; i++)
-		pass_destroy(thread->passes[i], is_of_parent);
-	free(thread->passes);
-	ps_counter_group_close(thread->group);
-	if (thread->link) {
-		*thread->link = thread->next;
-		if (thread->next)
-			thread->next->link = thread->link;
-	}
-	setup_unref(thread->setup);
-	free(thread);
+	uint32_t nr_opened = pass->depth ? drop(pass) : 0;
+	if (is_of_before(thread, parts)) // it was not opened here, but those inside were
+		pass_count_incomplete(pass, nr_opened ? nr_opened : 1,
+				      nr_opened ? nr_opened - 1 : 0);
+	else if (parts && nr_opened)
+		pass_count_incomplete(pass, nr_opened + parts->nr_inner,
+				      nr_opened + parts->nr_inner);
+	else
+		pass_count_incomplete(pass, nr_opened ? nr_opened : 1, nr_opened);
 }

@@ -9,6 +9,12 @@ void setup_unref(struct setup *setup)
 	free(setup);
 }
 
+uint64_t setup_next_number(void)
+{
+	static _Atomic uint64_t last;
+	return atomic_fetch_add(&last, 1) + 1;
+}
+
 /** Where @counter stands among those of @setup, added where it is new; -1: there are too many. */
 static int setup_add(struct setup *setup, const struct ps_counter *counter)
 {
@@ -47,6 +53,7 @@ struct ps_error *setup_new(const struct ps_counter *counters, size_t nr, unsigne
 	if (!setup)
 		return &ps_enomem;
 	setup->nr_refs = 1;
+	setup->number = setup_next_number();
 	setup->group_flags = outer ? ps_region_table_group_flags(outer) : group_flags;
 	setup->group_flags &= ~PS_GROUP_STRICT; // a thread's regions go on with what is left
 	setup->nr_sinks = outer ? 2 : 1;

@@ -47,7 +47,9 @@ static void after_fork_in_child(void)
 		thread_destroy(threads, true);
 	engine_thread = NULL;
 	pthread_setspecific(thread_key, NULL);
-	const struct setup *setup = atomic_load(&engine_setup);
+	struct setup *setup = atomic_load(&engine_setup);
+	if (setup)
+		setup->number = setup_next_number(); // parts of paused passes are the parent's
 	for (size_t i = 0; setup && i < setup->nr_sinks; i++)
 		ps_region_table_forked(setup->sinks[i].table);
 	pthread_mutex_unlock(&engine_lock);

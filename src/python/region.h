@@ -37,6 +37,7 @@ struct tie {
 	const PyThreadState *thread; // that it last ran in; to be compared alone
 	bool is_paused;
 	bool is_missed; // it was suspended or went on where nobody told: what it counted is wrong
+	struct ps_region_parts parts; // until it was paused last
 };
 
 struct ps_region_frames {

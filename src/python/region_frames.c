@@ -24,7 +24,7 @@ void region_pause_frame(struct ps_region_frames *frames, const PyFrameObject *fr
 		if (tie->frame != frame)
 			continue;
 		if (!tie->is_paused)
-			ps_region_pause(tie->region->region);
+			ps_region_pause(tie->region->region, &tie->parts);
 		else
 			tie->is_missed = true;
 		tie->is_paused = true;
@@ -176,13 +176,13 @@ static bool tie(struct ps_region_frames *frames, PyFrameObject *frame, Region *r
 	struct tie **bucket = bucket_of(frames, frame);
 	Py_INCREF(frame);
 	Py_INCREF(region);
-	*tie = (struct tie){
-		.next = *bucket,
-		.frame = frame,
-		.region = region,
-		.thread = PyThreadState_Get(),
-		.is_missed = !region_is_watched(frames),
-	};
+	tie->next = *bucket;
+	tie->frame = frame;
+	tie->region = region;
+	tie->thread = PyThreadState_Get();
+	tie->is_paused = false;
+	tie->is_missed = !region_is_watched(frames);
+	tie->parts.setup = 0; // the rest means nothing then
 	*bucket = tie;
 	frames->nr++;
 	region->nr_ties++;
@@ -259,7 +259,9 @@ static void end_tied(const struct ps_region_frames *frames, const struct tie *ti
 	if (tie->is_paused)
 		ps_region_resume(region);
 	if (tie->is_paused || tie->is_missed || !region_is_watched(frames))
-		ps_region_abandon(region);
+		ps_region_abandon(region, &tie->parts);
+	else if (tie->parts.setup)
+		ps_region_leave_with(region, &tie->parts);
 	else
 		ps_region_leave(region);
 }

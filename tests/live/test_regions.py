@@ -244,7 +244,7 @@ class TestLeftovers(RegionTestCase):
     @skip_unless_root
     def test_with_user_the_table_is_that_users(self):
         os.chmod(self.folder, 0o755)
-        observer = self.start_script(SCRIPT, "page-faults", "--user", "nobody", args=("--run", "sleep", "30"))
+        observer = self.start_script(SCRIPT, "page-faults", "--user", "nobody", args=("--run", "sleep", "2"))
         [(_, mode, uid)] = tables(observer.pid)
         self.assertEqual([mode, uid], ["600", 65534])
         observer.stop(signal.SIGTERM)

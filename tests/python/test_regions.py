@@ -437,6 +437,28 @@ class TestSuspended(RegionTestCase):
         calls, incomplete, faults = self.told()
         self.assertEqual([calls, incomplete, faults - 5 in range(3)], [1, 0, True])
 
+    def test_parts_of_a_pass_are_told_when_it_ends_and_never_where_it_does_not(self):
+        def parts():
+            with perfscope.region("work"):
+                self.pages.touch(3)
+                yield
+                self.pages.touch(4)
+                yield
+        list(parts())
+        perfscope.reset()
+        generator = parts()
+        next(generator)
+        next(generator)
+        self.assertNotIn(True, [bool(total.calls or any(total.values.values())) for total in perfscope.regions().values()])
+        generator.close()  # while it is suspended, which nothing tells before 3.12
+        whole = parts()
+        list(whole)
+        calls, incomplete, faults = self.told()
+        self.assertEqual([calls + incomplete, faults], [2, 7 * calls])
+        perfscope.reset()
+        list(parts())
+        self.assertEqual(self.told(), (1, 0, 7))
+
     def test_a_profiler_that_is_there_goes_on(self):
         async def work():
             with perfscope.region("work"):

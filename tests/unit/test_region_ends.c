@@ -3,6 +3,13 @@
 #include "regions.h"
 
 #include <pthread.h>
+#include <sys/wait.h>
+
+static uint64_t faults_so_far(const char *name)
+{
+	const struct ps_region_sums *sums = sums_of(name);
+	return sums ? sums->counted[0].value : 0;
+}
 
 static void *pass_after_lost_end(void *region)
 {
@@ -34,7 +41,7 @@ TEST(region_ends, what_is_abandoned_takes_its_inner_passes_along)
 	ps_region_enter(region);
 	fault(3);
 	ps_region_leave(region);
-	ps_region_abandon(region);
+	ps_region_abandon(region, NULL);
 	ps_region_enter(region);
 	fault(2);
 	ps_region_leave(region);
@@ -42,17 +49,21 @@ TEST(region_ends, what_is_abandoned_takes_its_inner_passes_along)
 	ASSERT_EQ(sums_of("b")->incomplete, 2);
 }
 
-TEST(region_ends, a_paused_pass_does_not_count_and_goes_on_in_another_thread)
+TEST(region_ends, a_paused_pass_counts_when_it_ends_and_not_what_ran_between)
 {
 	configure("page-faults", 0);
 	struct ps_region *region = warm("p");
+	struct ps_region_parts parts = { 0 };
 	ps_region_enter(region);
 	fault(1);
-	ps_region_pause(region);
+	ps_region_pause(region, &parts);
 	fault(10);
 	ps_region_resume(region);
 	fault(2);
-	ps_region_leave(region);
+	ps_region_pause(region, &parts);
+	ASSERT_EQ(faults_so_far("p"), 0);
+	ps_region_resume(region);
+	ps_region_leave_with(region, &parts);
 	assert_faults("p", 1, 3);
 }
 
@@ -60,18 +71,91 @@ TEST(region_ends, passes_of_one_name_that_interleave_are_each_a_call)
 {
 	configure("page-faults", 0);
 	struct ps_region *region = warm("task");
+	struct ps_region_parts parts[3] = { 0 };
 	for (int i = 0; i < 3; i++) {
 		ps_region_enter(region);
 		fault(1);
-		ps_region_pause(region);
+		ps_region_pause(region, &parts[i]);
 	}
 	for (int i = 0; i < 3; i++) {
 		ps_region_resume(region);
 		fault(1);
-		ps_region_leave(region);
+		ps_region_leave_with(region, &parts[i]);
+		assert_faults("task", i + 1, 2 * (i + 1));
 	}
-	assert_faults("task", 3, 6);
 	ASSERT_EQ(sums_of("task")->incomplete, 0);
+}
+
+TEST(region_ends, a_paused_pass_that_ends_inside_another_is_told_with_that)
+{
+	configure("page-faults", 0);
+	struct ps_region *region = warm("within");
+	struct ps_region_parts parts = { 0 };
+	ps_region_enter(region);
+	fault(3);
+	ps_region_pause(region, &parts);
+	ps_region_enter(region);
+	ps_region_resume(region);
+	fault(1);
+	ps_region_leave_with(region, &parts);
+	ASSERT_EQ(faults_so_far("within"), 0);
+	ps_region_leave(region);
+	assert_faults("within", 2, 4);
+}
+
+TEST(region_ends, what_is_abandoned_after_a_pause_adds_nothing_but_incomplete)
+{
+	configure("page-faults", 0);
+	struct ps_region *region = warm("never");
+	struct ps_region_parts parts = { 0 };
+	ps_region_enter(region);
+	ps_region_enter(region);
+	ps_region_leave(region);
+	fault(3);
+	ps_region_pause(region, &parts);
+	ps_region_resume(region);
+	fault(2);
+	ps_region_abandon(region, &parts);
+	const struct ps_region_sums *sums = sums_of("never");
+	ASSERT_EQ(sums->calls, 0);
+	ASSERT_EQ(sums->incomplete, 2);
+	ASSERT_EQ(sums->elapsed_ns, 0);
+	ASSERT_EQ(sums->counted[0].value, 0);
+}
+
+TEST(region_ends, what_began_before_a_configure_is_incomplete_after_it)
+{
+	configure("page-faults", 0);
+	struct ps_region *region = warm("old");
+	struct ps_region_parts parts = { 0 };
+	ps_region_enter(region);
+	ps_region_pause(region, &parts);
+	configure("task-clock,page-faults", 0);
+	ps_region_resume(region);
+	ps_region_leave_with(region, &parts);
+	ASSERT_EQ(sums_of("old")->calls, 0);
+	ASSERT_EQ(sums_of("old")->incomplete, 1);
+	ASSERT_EQ(sums_of("old")->elapsed_ns, 0);
+}
+
+TEST(region_ends, what_a_parent_paused_is_incomplete_in_a_child)
+{
+	configure("page-faults", 0);
+	struct ps_region *region = warm("forked");
+	struct ps_region_parts parts = { 0 };
+	ps_region_enter(region);
+	ps_region_pause(region, &parts);
+	pid_t child = fork();
+	ps_region_resume(region);
+	ps_region_leave_with(region, &parts);
+	const struct ps_region_sums *sums = sums_of("forked");
+	if (!child)
+		_exit(!(sums && sums->incomplete == 1 && !sums->calls));
+	int status;
+	waitpid(child, &status, 0);
+	ASSERT_EQ(status, 0);
+	ASSERT_EQ(sums->calls, 1);
+	ASSERT_EQ(sums->incomplete, 0);
 }
 
 TEST(region_ends, what_is_abandoned_is_incomplete_and_counts_nothing)
@@ -80,7 +164,7 @@ TEST(region_ends, what_is_abandoned_is_incomplete_and_counts_nothing)
 	struct ps_region *region = warm("a");
 	ps_region_enter(region);
 	fault(5);
-	ps_region_abandon(region);
+	ps_region_abandon(region, NULL);
 	ps_region_enter(region);
 	fault(1);
 	ps_region_leave(region);

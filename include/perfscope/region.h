@@ -79,7 +79,9 @@ struct perfscope_region_value {
 struct perfscope_region_total {
 	uint64_t calls;
 	uint64_t incomplete; // passes that had no begin or no end
-	double seconds;	     // wall time
+	uint64_t
+		open; // passes that have begun and not ended yet: they are in none of the other numbers
+	double seconds; // wall time
 	size_t nr_values;
 	struct perfscope_region_value values[16];
 };

@@ -91,6 +91,8 @@ uint64_t ps_region_table_nr_missed(const struct ps_region_table *table);
 struct ps_region_total {
 	char name[PS_REGION_NAME_SIZE];
 	pid_t pid, tid; // 0 in the sum over threads; namespaces may share a tid: pid of the first
+	uint64_t
+		open; // passes that have begun and not ended; 0 by thread: one may end in another than it began in
 	struct ps_region_sums sums;
 };
 

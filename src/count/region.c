@@ -141,6 +141,7 @@ EXPORTED int perfscope_region_totals(const char *name, struct perfscope_region_t
 			continue;
 		take_off_overhead(&totals[i].sums);
 		*ret = make_totals(&totals[i].sums);
+		ret->open = totals[i].open;
 		return 0;
 	}
 	return keep_error(
@@ -196,6 +197,9 @@ static void write_notes(FILE *file, const struct ps_region_total *total)
 	if (totals.incomplete)
 		fprintf(file, "%s: %llu pass%s incomplete\n", name,
 			(unsigned long long)totals.incomplete, totals.incomplete == 1 ? "" : "es");
+	if (total->open)
+		fprintf(file, "%s: %" PRIu64 " pass%s open\n", name, total->open,
+			total->open == 1 ? "" : "es");
 	for (size_t i = 0; i < totals.nr_values; i++) {
 		const struct perfscope_region_value *value = &totals.values[i];
 		if (value->is_valid && value->coverage < 1)

@@ -99,13 +99,16 @@ static uint32_t refused_counters(const struct ps_region_table *table)
 }
 
 /** Mark what never ran, and leave out what has nothing. */
-static void totals_finish(struct totals *totals, uint32_t refused, bool at_end)
+static void totals_finish(struct totals *totals, uint32_t refused, bool by_thread, bool at_end)
 {
 	size_t nr = 0;
 	for (size_t i = 0; i < totals->nr; i++) {
 		struct ps_region_total total = totals->items[i];
-		if (at_end && totals->open[i] > 0)
-			total.sums.incomplete += totals->open[i];
+		uint64_t open = totals->open[i] > 0 ? totals->open[i] : 0;
+		if (at_end)
+			total.sums.incomplete += open;
+		else if (!by_thread)
+			total.open = open;
 		// Without a pass that could have failed to read them.
 		if (!total.sums.calls)
 			total.sums.invalid |= refused;
@@ -114,7 +117,7 @@ static void totals_finish(struct totals *totals, uint32_t refused, bool at_end)
 			if (counted->enabled_ns && !counted->running_ns)
 				total.sums.invalid |= 1U << c;
 		}
-		if (total.sums.calls || total.sums.incomplete || total.sums.elapsed_ns)
+		if (total.sums.calls || total.sums.incomplete || total.open)
 			totals->items[nr++] = total;
 	}
 	totals->nr = nr;
@@ -130,7 +133,7 @@ struct ps_error *ps_region_table_read(struct ps_region_table *table, bool by_thr
 	bool is_complete = add_all(&totals, table, by_thread);
 	pthread_mutex_unlock(&table->lock);
 	if (is_complete)
-		totals_finish(&totals, refused_counters(table), at_end);
+		totals_finish(&totals, refused_counters(table), by_thread, at_end);
 	free(totals.open);
 	free(totals.index.places);
 	if (!is_complete) {

@@ -100,10 +100,13 @@ def table(told):
     widths = [max(map(len, column)) for column in zip(*rows)]
     for first, *rest in rows:
         yield "  ".join([first.ljust(widths[0]), *(text.rjust(width) for text, width in zip(rest, widths[1:]))])
+    opened = {plain(name): nr for name, nr in told["open"].items()}
     for name, total in told["regions"].items():
         name = plain(name)
         if total.incomplete:
             yield f"{name}: {total.incomplete} pass{'' if total.incomplete == 1 else 'es'} incomplete"
+        if name in opened:
+            yield f"{name}: {opened[name]} pass{'' if opened[name] == 1 else 'es'} open"
         for event in names:
             if total.values.get(event) is None and total.scaled.get(event) is not None:
                 yield f"{name}: {event} counted {100 * total.coverage[event]:.0f} % of the time, and is an estimate"

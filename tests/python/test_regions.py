@@ -450,6 +450,9 @@ class TestSuspended(RegionTestCase):
         next(generator)
         next(generator)
         self.assertNotIn(True, [bool(total.calls or any(total.values.values())) for total in perfscope.regions().values()])
+        text = io.StringIO()
+        perfscope.report(text)
+        self.assertIn("work: 1 pass open", text.getvalue().splitlines())
         generator.close()  # while it is suspended, which nothing tells before 3.12
         whole = parts()
         list(whole)

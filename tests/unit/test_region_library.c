@@ -132,3 +132,24 @@ TEST(region_library, what_finds_no_room_is_told)
 	configure("page-faults", 0);
 	ASSERT_EQ(ps_regions_nr_missed(), 0);
 }
+
+TEST(region_library, a_pass_that_has_not_ended_is_open)
+{
+	configure("page-faults", 0);
+	perfscope_region_begin("begun");
+	struct perfscope_region_total total;
+	ASSERT_EQ(perfscope_region_totals("begun", &total), 0);
+	ASSERT_EQ(total.calls, 0);
+	ASSERT_EQ(total.open, 1);
+	char *text;
+	size_t size;
+	FILE *file = open_memstream(&text, &size);
+	ASSERT_EQ(perfscope_region_report(file), 0);
+	fclose(file);
+	ASSERT_NOT_NULL(strstr(text, "begun: 1 pass open\n"));
+	free(text);
+	perfscope_region_end("begun");
+	ASSERT_EQ(perfscope_region_totals("begun", &total), 0);
+	ASSERT_EQ(total.calls, 1);
+	ASSERT_EQ(total.open, 0);
+}

@@ -179,7 +179,9 @@ TEST(region_table, open_passes_are_incomplete_at_the_end_alone)
 	pass(slot, 1);
 	read_totals(false, false);
 	ASSERT_EQ(totals[0].sums.incomplete, 0);
+	ASSERT_EQ(totals[0].open, 2);
 	read_totals(false, true);
+	ASSERT_EQ(totals[0].open, 0);
 	ASSERT_EQ(totals[0].sums.incomplete, 2);
 	ASSERT_EQ(totals[0].sums.calls, 1);
 	destroy();

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -47,6 +48,8 @@ struct ps_error *ps_region_share_create(uid_t uid, gid_t gid, struct ps_region_s
 		ps_region_share_close(&share);
 		return error;
 	}
+	// All pages now: a fault of a program then maps many at a time, and fewer fall into its regions.
+	memset(share.memory, 0, TABLE_SIZE);
 	snprintf(share.name, sizeof(share.name), "%d:%" PRIx64, id, share.token);
 	*ret = share;
 	return NULL;

@@ -377,6 +377,23 @@ class TestSuspended(RegionTestCase):
             del generator
         self.assertEqual(self.told()[:2], (2, 0))
 
+    @unittest.skipIf("ASAN_OPTIONS" in os.environ, "ASan keeps freed memory for a while")
+    def test_many_passes_that_were_suspended_leave_nothing(self):
+        def produce():
+            with perfscope.region("work"):
+                yield
+        decorated = perfscope.region("decorated")(asyncio.sleep)
+        async def work(nr):
+            for _ in range(nr):
+                with perfscope.region("task"):
+                    await decorated(0)
+                next(produce())  # dropped while it is suspended
+        asyncio.run(work(1000))
+        before = resident_kb(), nr_descriptors()
+        asyncio.run(work(int(os.environ.get("NR_PASSES", "20000"))))
+        self.assertLess(resident_kb() - before[0], 200)
+        self.assertEqual(nr_descriptors(), before[1])
+
     def test_an_exception_thrown_into_a_generator(self):
         def produce():
             with perfscope.region("work"):

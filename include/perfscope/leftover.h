@@ -11,11 +11,11 @@
 /** Room for ps_leftover_name, with the NUL. */
 #define PS_LEFTOVER_NAME_SIZE 80
 
-/** Write "perfscope<separator>PID<separator>START<separator>NAMESPACE" of this process. */
-void ps_leftover_name(char separator, char ret[PS_LEFTOVER_NAME_SIZE]);
+/** Write "perfscope_PID_START_NAMESPACE" of this process. */
+void ps_leftover_name(char ret[PS_LEFTOVER_NAME_SIZE]);
 
 /** Read such a name of the pid namespace @ns; false: it is another's. */
-bool ps_leftover_owner(const char *name, char separator, unsigned long ns, int *ret_pid,
+bool ps_leftover_owner(const char *name, unsigned long ns, int *ret_pid,
 		       unsigned long long *ret_start);
 
 /** Whether the process @pid that started at @start has ended. */

@@ -30,28 +30,22 @@ unsigned long ps_leftover_namespace(void)
 	return stat("/proc/self/ns/pid", &status) ? 0 : status.st_ino;
 }
 
-void ps_leftover_name(char separator, char ret[PS_LEFTOVER_NAME_SIZE])
+void ps_leftover_name(char ret[PS_LEFTOVER_NAME_SIZE])
 {
 	char state;
-	snprintf(ret, PS_LEFTOVER_NAME_SIZE, "perfscope%c%d%c%llu%c%lu", separator, (int)getpid(),
-		 separator, start_time(getpid(), &state), separator, ps_leftover_namespace());
+	snprintf(ret, PS_LEFTOVER_NAME_SIZE, "perfscope_%d_%llu_%lu", (int)getpid(),
+		 start_time(getpid(), &state), ps_leftover_namespace());
 }
 
-bool ps_leftover_owner(const char *name, char separator, unsigned long ns, int *ret_pid,
+bool ps_leftover_owner(const char *name, unsigned long ns, int *ret_pid,
 		       unsigned long long *ret_start)
 {
 	int pid, length = 0;
 	unsigned long long start;
 	unsigned long of;
-	char separators[3];
-	if (sscanf(name, "perfscope%c%d%c%llu%c%lu%n", &separators[0], &pid, &separators[1], &start,
-		   &separators[2], &of, &length) != 6 ||
+	if (sscanf(name, "perfscope_%d_%llu_%lu%n", &pid, &start, &of, &length) != 3 ||
 	    name[length] || pid <= 0 || of != ns)
 		return false;
-	for (size_t i = 0; i < sizeof(separators); i++) {
-		if (separators[i] != separator)
-			return false;
-	}
 	*ret_pid = pid;
 	*ret_start = start;
 	return true;

@@ -23,7 +23,7 @@ static pid_t owner;
 bool ps_probe_group_owner(const char *group, unsigned long ns, int *ret_pid,
 			  unsigned long long *ret_start)
 {
-	return ps_leftover_owner(group, '_', ns, ret_pid, ret_start);
+	return ps_leftover_owner(group, ns, ret_pid, ret_start);
 }
 
 /** Write "-:GROUP/EVENT"; the errno, 0: it is gone. */
@@ -127,7 +127,7 @@ static char *make_event_name(const char *name)
 		plain[i] = isalnum((unsigned char)name[i]) ? name[i] : '_';
 	plain[i] = '\0';
 	char group[PS_LEFTOVER_NAME_SIZE];
-	ps_leftover_name('_', group);
+	ps_leftover_name(group);
 	char *event;
 	if (asprintf(&event, "%s/%s%s_%u", group, isdigit((unsigned char)*plain) ? "_" : "", plain,
 		     ++number) < 0)

@@ -113,15 +113,18 @@ class TestLibrary(LoopTestCase):
 import json
 def __exit__(totals): print(json.dumps({name: [t.calls, *t.values.values()] for name, t in totals.items()}))
 """
-        run = self.run_script(source, "instructions:u", args=("--run", LOOP, "plain", 20, ROUNDS))
-        self.assertEqual([run.status, run.stderr], [0, ""])
-        totals = run.json[0]
-        self.assertEqual([totals[name][0] for name in NAMES], [20] * 3)
-        # Nothing was configured, so the first pass of all looks for libc's functions, once.
-        cost, once, twice = (totals[name][1] / 20 for name in NAMES)
+        runs = []
+        for _ in range(5):
+            run = self.run_script(source, "instructions:u", args=("--run", LOOP, "plain", 20, ROUNDS))
+            self.assertEqual([run.status, run.stderr], [0, ""])
+            runs.append(run.json[0])
+            self.assertEqual([runs[-1][name][0] for name in NAMES], [20] * 3)
+        # What QEMU counts for the other CPU only adds. Nothing was configured, so the first pass of all looks for libc's
+        # functions, once.
+        cost, once, twice = (min(totals[name][1] for totals in runs) / 20 for name in NAMES)
         self.assertTrue(200 < cost < 400)
         for counted, nr in (once, ROUNDS), (twice, 2 * ROUNDS):
-            self.assertTrue(-50 <= counted - cost - instructions(nr) <= CALL, totals)
+            self.assertTrue(-50 <= counted - cost - instructions(nr) <= CALL, runs)
 
 
 class TestDirect(LoopTestCase):

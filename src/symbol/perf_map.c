@@ -73,6 +73,13 @@ static int digit_value(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+static const char *skip_spaces(const char *text)
+{
+	while (isspace((unsigned char)*text))
+		text++;
+	return text;
+}
+
 /**
  * Read the hexadecimal number at *@text and the blanks behind it, over which *@text is moved; false: there is none, or no
  * blank. By hand, since sscanf takes most of the time of a large map.
@@ -84,13 +91,12 @@ static bool read_number(const char **text, uint64_t *ret)
 	if (at[0] == '0' && (at[1] | 0x20) == 'x')
 		at += 2;
 	const char *first = at;
-	for (int digit; (digit = digit_value(*at)) >= 0; at++)
+	for (int digit; (digit = digit_value(*at)) >= 0 && number < UINT64_C(1) << 60; at++)
 		number = number << 4 | (unsigned int)digit;
-	if (at == first || at - first > 16 || !isblank((unsigned char)*at))
+	// A digit that is left is one too many: zeros in front take no room.
+	if (at == first || !isblank((unsigned char)*at))
 		return false;
-	while (isspace((unsigned char)*at))
-		at++;
-	*text = at;
+	*text = skip_spaces(at);
 	*ret = number;
 	return true;
 }
@@ -99,6 +105,7 @@ static bool read_number(const char **text, uint64_t *ret)
 static void add_line(struct perf_map *map, const char *line)
 {
 	uint64_t start, size;
+	line = skip_spaces(line);
 	if (!read_number(&line, &start) || !read_number(&line, &size))
 		return;
 	struct symbol symbol = { .start = start, .end = start + size, .rank = map->nr_lines++ };

@@ -82,6 +82,26 @@ TEST(symbol, names_that_come_between_those_known_already_are_found)
 	view_end(&view);
 }
 
+TEST(symbol, lines_of_a_perf_map_may_begin_with_blanks_and_numbers_with_zeros)
+{
+	struct view view = view_of(false);
+	void *code = map_code();
+	uint64_t at = (uintptr_t)code;
+	FILE *file = open_map_of(getpid());
+	fprintf(file, "  %lx 10 blanks\n\t%lx 10 tab\n", at, at + 16);
+	fprintf(file, "%024lx %020x zeros\n", at + 32, 16);
+	// Seventeen digits are no address; cut to sixteen, these would be the first line's.
+	fprintf(file, "1%016lx 10 too long\n%lx 10000000000000010 too large\n", at, at);
+	fclose(file);
+	ASSERT_STR_EQ(show(&view, getpid(), at + 1, 0), "[perf map]!blanks+1");
+	ASSERT_STR_EQ(show(&view, getpid(), at + 17, 0), "[perf map]!tab+1");
+	ASSERT_STR_EQ(show(&view, getpid(), at + 47, 0), "[perf map]!zeros+f");
+	ASSERT_STR_EQ(show(&view, getpid(), at + 48, 0), "//anon!?+0");
+	remove_map_of(getpid());
+	munmap(code, 4096);
+	view_end(&view);
+}
+
 TEST(symbol, a_child_has_the_names_that_its_parent_made_until_its_exec)
 {
 	struct view view = view_of(false);

@@ -18,6 +18,9 @@ from pages import Pages
 
 pages = Pages(20000)
 gc.disable()
+# Room in pages that the interpreter has touched: a fresh one of its own would be a page fault of the pass that takes it.
+room = [bytes(size) for size in range(0, 512, 8) for _ in range(256)]
+del room[::2]
 
 def work(nr, name="work"):
     with perfscope.region(name):

@@ -2,10 +2,11 @@
 """The regions of a script itself arrive in its totals."""
 
 import os
+import shutil
 import unittest
 
 from livetest import LOAD, read_paranoid_level, skip_if_hardware_pmu, skip_unless_root, skip_unless_tracepoints
-from pythonregions import PythonTestCase
+from pythonregions import PAGES, PythonTestCase
 
 
 class TestOwn(PythonTestCase):
@@ -221,6 +222,7 @@ def __init__():
     @unittest.skipUnless(read_paranoid_level() == 2, "perf_event_paranoid is not 2")
     def test_another_user_is_refused_in_words(self):
         os.chmod(self.folder, 0o755)
+        shutil.copy(os.path.join(PAGES, "pages.py"), self.folder)  # the tree may be closed to others
         told = self.run_own("def __init__():\n    work(4)\n", "--user", "nobody")
         self.assertEqual(told["totals"]["work"], [1, 0, None])
         self.assertEqual(self.ended.errors, [

@@ -65,6 +65,21 @@ static bool is_returned(const char *body)
 	return !strncmp(body, returned, length) && !identifier_length(body + length);
 }
 
+struct ps_error *ps_arguments_vet(const char *args)
+{
+	bool is_text = false;
+	for (const char *at = args; *at; at++) {
+		is_text ^= *at == '"';
+		if (is_text || strncmp(at, returned, strlen(returned)))
+			continue;
+		size_t length = 1 + identifier_length(at + 1);
+		if (length > strlen(returned))
+			return ps_error_format(PS_ERROR_USAGE, "there is no %.*s; nearest: %s",
+					       (int)length, at, returned);
+	}
+	return NULL;
+}
+
 bool ps_arguments_need_translation(const char *args)
 {
 	while (*(args += strspn(args, " \t\n"))) {

@@ -129,6 +129,9 @@ struct ps_error *ps_arguments_translate(const struct ps_dwarf *dwarf, const stru
 /** Write "NAME\tTYPE\n" for each parameter and local variable that can be fetched at @scope, and $retval of a return. */
 void ps_arguments_list(const struct ps_scope *scope, FILE *stream);
 
+/** Refuse "$retvalue", which the kernel takes for $retval: it compares the beginning only. Text in quotes may have it. */
+struct ps_error *ps_arguments_vet(const char *args);
+
 /** Whether @args has a name that needs debug information, $argN or $retval. */
 bool ps_arguments_need_translation(const char *args);
 

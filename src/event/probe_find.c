@@ -323,7 +323,9 @@ static bool may_have_filter(const struct ps_error *error, const char *file)
 struct ps_error *ps_probe_find(const struct ps_spec *spec, struct ps_probe_places *ret)
 {
 	struct search search = { .spec = spec };
-	struct ps_error *error;
+	struct ps_error *error = NULL;
+	if (spec->args && (error = ps_arguments_vet(spec->args)))
+		return ps_error_context(error, "%s", spec->text);
 	if (spec->offset && strstr(spec->system, "ret")) {
 		// The kernel would take what stands on top of the stack for the return address.
 		error = ps_error_format(PS_ERROR_USAGE,

@@ -38,6 +38,9 @@ static bool member_offset(Dwarf_Die *member, uint64_t *ret)
 	return true;
 }
 
+// More than a program can address; two of them can be added.
+#define MAX_DISTANCE (INT64_MAX / 4)
+
 // Bases, and members without a name, that lie in a structure: more are in debug information alone that leads in circles.
 #define MAX_INNER 200
 
@@ -235,7 +238,11 @@ static struct ps_error *enter_element(struct ps_typed *typed, const char **path)
 		reason = "the size of an element is not known";
 	if (reason)
 		return ps_error_format(PS_ERROR_UNSUPPORTED, "%s", reason);
-	typed->fetch.offset += index * size;
+	int64_t distance;
+	if (__builtin_mul_overflow(index, size, &distance) || distance > MAX_DISTANCE ||
+	    typed->fetch.offset > MAX_DISTANCE)
+		return ps_error_format(PS_ERROR_USAGE, "[%lu] lies beyond all memory", index);
+	typed->fetch.offset += distance;
 	return NULL;
 }
 

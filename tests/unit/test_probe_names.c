@@ -105,3 +105,32 @@ TEST(probe_names, that_are_not_sure_are_refused)
 	ASSERT_ERROR(translate("refused", "f", 0, "pair->", &text), PS_ERROR_NOT_FOUND,
 		     "struct pair has no member ; there are left, a, b, values");
 }
+
+TEST(probe_names, elements_beyond_all_memory_are_refused)
+{
+	compile("gcc", "element");
+	static const char *const args[] = {
+		"text[18446744073709551615]",
+		"text[99999999999999999999999]",
+		"pair[1152921504606846976].left",
+		"pair[0xaaaaaaaaaaaaaaa].left",
+	};
+	for (size_t i = 0; i < PS_ARRAY_SIZE(args); i++) {
+		char *text;
+		ASSERT_ERROR(translate("element", "f", 0, args[i], &text), PS_ERROR_USAGE,
+			     "lies beyond all memory");
+	}
+	char *text;
+	ASSERT_OK(translate("element", "f", 0, "n=pair[0x1000000000].left", &text));
+	free(text);
+}
+
+TEST(probe_names, what_only_begins_as_the_returned_value_is_refused)
+{
+	static const char *const args[] = { "$retvalue", "n=%ax again=+0($retval1):u8" };
+	static const char *const reasons[] = { "there is no $retvalue; nearest: $retval",
+					       "there is no $retval1; nearest: $retval" };
+	for (size_t i = 0; i < PS_ARRAY_SIZE(args); i++)
+		ASSERT_ERROR(ps_arguments_vet(args[i]), PS_ERROR_USAGE, reasons[i]);
+	ASSERT_OK(ps_arguments_vet("$retval n=$retval:u8 $retval->id t=\\\"$retvalue\" $comm"));
+}

@@ -35,7 +35,8 @@ SHOW_STACKS_LATE = SHOW_STACKS.replace("(event):\n", "(event):\n    stacks or ti
 
 def find_python_that_tells_perf():
     """A Python that writes a perf map with -X perf, as all from 3.12 on; None where there is none."""
-    versions = glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))
+    root = subprocess.run(["pyenv", "root"], capture_output=True, text=True, check=False).stdout.strip() if shutil.which("pyenv") else ""
+    versions = glob.glob(os.path.join(root, "versions", "3.*", "bin", "python3")) if root else []
     for name in "python3", "python3.12", "python3.13", "python3.14", *sorted(versions):
         # It may be a script that chooses one: that tells which.
         told = subprocess.run([name, "-X", "perf", "-c", "import sys; sys.is_stack_trampoline_active() and print(sys.executable)"],

@@ -7,6 +7,7 @@
 
 #include <perfscope/passes.h>
 #include <perfscope/record.h>
+#include <perfscope/session.h>
 
 struct ps_boundaries;
 
@@ -40,6 +41,12 @@ const struct ps_source *ps_boundaries_counter(const struct ps_boundaries *bounda
 /** What @region, an index into the sources' regions, added up so far. Borrowed, it changes. */
 const struct ps_pass_sums *ps_boundaries_sums(const struct ps_boundaries *boundaries,
 					      size_t region);
+
+/**
+ * How long the counters of regions could count so far, and how long they did: for the rest they gave way to others on the
+ * PMU, and the events that begin and end passes made no records.
+ */
+void ps_boundaries_count(const struct ps_boundaries *boundaries, struct ps_count *ret);
 
 /** Passes that were not followed since too many threads are in regions at a time. */
 uint64_t ps_boundaries_nr_missed(const struct ps_boundaries *boundaries);

@@ -12,6 +12,7 @@ struct ps_region_totals {
 	const struct ps_boundaries *boundaries;	   // borrowed; NULL: there are no regions
 	const struct ps_region_spec_list *regions; // borrowed
 	uint64_t *last; // the sums of all regions when __interval__ last got them, owned
+	struct ps_count last_count; // of their counters, at that time
 };
 
 /** @boundaries may be NULL. */

@@ -12,6 +12,7 @@ struct regions {
 	const struct ps_region_spec_list *specs;
 	const struct ps_boundaries *boundaries; // NULL: no -r
 	size_t nr_boundary_counters;
+	struct ps_count boundary_count;	   // how long these counted
 	const struct ps_counter *counters; // of programs' regions
 	size_t nr_counters;
 	const struct ps_region_total *totals;
@@ -69,8 +70,8 @@ static void add_boundary_value(struct ps_text_table *table, const struct regions
 			       const struct ps_pass_sums *sums, const char *name)
 {
 	struct ps_counter_reading counted = {
-		.enabled_ns = sums->counts[PS_PASS_ENABLED_NS],
-		.running_ns = sums->counts[PS_PASS_RUNNING_NS],
+		.enabled_ns = regions->boundary_count.enabled_ns,
+		.running_ns = regions->boundary_count.running_ns,
 	};
 	bool is_valid = false;
 	for (size_t i = 0; i < regions->nr_boundary_counters; i++) {
@@ -166,6 +167,8 @@ struct ps_error *ps_summary_print_regions(struct ps_region_table *table,
 	if (error || (!boundaries && !regions.nr_totals))
 		return error;
 	regions.totals = totals;
+	if (boundaries)
+		ps_boundaries_count(boundaries, &regions.boundary_count);
 	if (boundaries)
 		regions.nr_boundary_counters = ps_boundaries_nr_counters(boundaries);
 	if (regions.nr_totals)

@@ -82,6 +82,17 @@ void ps_dispatch_call_region(void *argument, const struct ps_pass *pass)
 	Py_XDECREF(result);
 }
 
+static void tell_waited(const struct ps_boundaries *boundaries)
+{
+	struct ps_count count;
+	ps_boundaries_count(boundaries, &count);
+	if (count.running_ns < count.enabled_ns)
+		ps_log(PS_LOG_WARNING,
+		       "-r: the counters had the PMU for %.1f%% of the time, and passes are seen "
+		       "in that time alone (count fewer, here and elsewhere)",
+		       100.0 * count.running_ns / count.enabled_ns);
+}
+
 const struct ps_boundaries *ps_dispatch_finish_regions(struct ps_dispatch *dispatch)
 {
 	struct ps_boundaries *boundaries = dispatch->boundaries;
@@ -89,6 +100,7 @@ const struct ps_boundaries *ps_dispatch_finish_regions(struct ps_dispatch *dispa
 		return boundaries;
 	dispatch->are_regions_finished = true;
 	ps_boundaries_finish(boundaries);
+	tell_waited(boundaries);
 	if (ps_boundaries_nr_missed(boundaries))
 		ps_log(PS_LOG_WARNING, "-r: too many threads at a time to follow all; their passes "
 				       "count as incomplete "

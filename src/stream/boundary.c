@@ -17,7 +17,8 @@ struct ps_boundaries {
 	struct ps_passes *passes;
 	const struct ps_source **counters; // the user's, borrowed
 	size_t nr_counters;
-	size_t *counter_of; // by source index: what it counts, or NO_COUNTER
+	size_t *counter_of;		  // by source index: what it counts, or NO_COUNTER
+	const struct ps_source *boundary; // one of the events, borrowed; NULL: none could be opened
 	size_t nr_cpus;
 	uint32_t next_offset; // of the next thread in the raw data of a switch; 0: not told
 	uint64_t *counts;     // of the sample at hand
@@ -44,6 +45,15 @@ static struct ps_error *list_counters(struct ps_boundaries *boundaries)
 		}
 		boundaries->counter_of[i] = boundaries->nr_counters;
 		boundaries->counters[boundaries->nr_counters++] = source;
+	}
+	return NULL;
+}
+
+static const struct ps_source *find_boundary(const struct ps_source_list *list)
+{
+	for (size_t i = 0; i < list->nr_sources; i++) {
+		if (list->sources[i]->boundary && !list->sources[i]->is_missing)
+			return list->sources[i];
 	}
 	return NULL;
 }
@@ -94,6 +104,7 @@ static struct ps_error *prepare(struct ps_boundaries *boundaries)
 	struct ps_error *error = list_counters(boundaries);
 	if (error)
 		return error;
+	boundaries->boundary = find_boundary(session->sources);
 	boundaries->nr_cpus = count_cpus(session);
 	boundaries->next_offset = find_next(session);
 	boundaries->knows_all = ps_leftover_namespace() == INITIAL_PID_NAMESPACE;
@@ -288,6 +299,13 @@ const struct ps_source *ps_boundaries_counter(const struct ps_boundaries *bounda
 const struct ps_pass_sums *ps_boundaries_sums(const struct ps_boundaries *boundaries, size_t region)
 {
 	return ps_passes_sums(boundaries->passes, region);
+}
+
+void ps_boundaries_count(const struct ps_boundaries *boundaries, struct ps_count *ret)
+{
+	*ret = (struct ps_count){ 0 };
+	if (boundaries->boundary)
+		ps_session_count(boundaries->session, boundaries->boundary, ret);
 }
 
 uint64_t ps_boundaries_nr_missed(const struct ps_boundaries *boundaries)

@@ -14,7 +14,6 @@ struct ps_pass_thread {
 	uint32_t ring, cpu;	     // of its last sample
 	bool is_out;		     // which was that it leaves its CPU
 	uint32_t nr_open;	     // regions
-	uint64_t enabled_ns;	     // of its last sample
 };
 
 /** A region that a thread is in. */
@@ -28,7 +27,9 @@ struct ps_open_pass {
 
 /** Counters of a thread, on one CPU where they are of one, as last seen. */
 struct ps_last_counts {
-	uint64_t nr_losses; // of the ring, at that time
+	uint64_t nr_losses;	 // of the ring, at that time
+	uint64_t all_running_ns; // of the thread's counters on all CPUs, at that time
+	bool is_seen;
 	uint64_t counts[];
 };
 

@@ -130,21 +130,39 @@ static void add_counts(const struct ps_passes *passes, uint64_t *account, uint64
 	}
 }
 
+/** How long the counters ran from @last to @now. */
+static uint64_t ran_ns(const uint64_t *last, const struct ps_pass_sample *now)
+{
+	return now->counts[PS_PASS_RUNNING_NS] - last[PS_PASS_RUNNING_NS];
+}
+
+/** How much longer than @ran_ns they were enabled. */
+static int64_t waited_ns(const uint64_t *last, const struct ps_pass_sample *now, uint64_t ran_ns)
+{
+	return now->counts[PS_PASS_ENABLED_NS] - last[PS_PASS_ENABLED_NS] - ran_ns;
+}
+
+/** The counters gave way to others on the PMU since @last: begins and ends meanwhile made no records. */
+static bool has_waited(const uint64_t *last, const struct ps_pass_sample *now)
+{
+	return waited_ns(last, now, ran_ns(last, now)) > 0;
+}
+
 // From the sample of a switch until the counters stop, and from their start to the next sample: no turn is as short.
 #define SWITCH_NS 100000
 
 /**
- * The enabled time of a thread's counters on one CPU goes on while it runs on another: what counts is the time since
- * the last sample of the thread on any, as far as that is more than a switch takes.
+ * The same where the counters are of a CPU each: these are enabled as well while the thread runs on another, whose
+ * counters run meanwhile. @account: what all ran until @last of this CPU and of the others.
  */
-static void correct_enabled(struct ps_pass_thread *thread, uint64_t *account, uint64_t enabled_ns,
-			    uint64_t enabled_before, uint64_t running_before)
+static bool has_waited_on_cpu(const struct ps_pass_thread *thread,
+			      const struct ps_last_counts *last, const struct ps_pass_sample *now,
+			      const uint64_t *account)
 {
-	uint64_t running_ns = account[PS_PASS_RUNNING_NS] - running_before;
-	uint64_t elapsed_ns = enabled_ns > thread->enabled_ns ? enabled_ns - thread->enabled_ns : 0;
-	account[PS_PASS_ENABLED_NS] =
-		enabled_before + (elapsed_ns > running_ns + SWITCH_NS ? elapsed_ns : running_ns);
-	thread->enabled_ns = enabled_ns;
+	uint64_t all_ran_ns = account[PS_PASS_RUNNING_NS] + ran_ns(last->counts, now);
+	bool is_same_stay = thread->cpu == now->cpu && !thread->is_out;
+	return last->is_seen && waited_ns(last->counts, now, all_ran_ns - last->all_running_ns) >
+					(is_same_stay ? 0 : SWITCH_NS);
 }
 
 /** @thread was seen elsewhere last, and not to leave: that record is missing, though none may be known as lost yet. */
@@ -157,6 +175,9 @@ static bool has_jumped(const struct ps_passes *passes, const struct ps_pass_thre
 
 static void sample_cpu(struct ps_passes *passes, const struct ps_pass_sample *sample)
 {
+	uint64_t *last = passes->cpu_counts + sample->cpu * passes->nr_words;
+	if (PS_UNLIKELY(has_waited(last, sample)))
+		ps_passes_lost(passes, sample->ring);
 	struct ps_pass_thread *thread = ps_pass_threads_find(passes->threads, key_of(sample));
 	struct cpu *cpu = &passes->cpus[sample->cpu];
 	uint64_t nr_losses = passes->nr_losses[sample->ring];
@@ -169,7 +190,6 @@ static void sample_cpu(struct ps_passes *passes, const struct ps_pass_sample *sa
 		abandon(passes, thread);
 	cpu->nr_losses = nr_losses;
 	cpu->tid = sample->is_switch ? sample->next : sample->tid;
-	uint64_t *last = passes->cpu_counts + sample->cpu * passes->nr_words;
 	uint64_t *account = thread ? ps_pass_thread_account(passes->threads, thread)
 				   : passes->delta; // of nobody we know
 	add_counts(passes, account, last, sample);
@@ -188,17 +208,20 @@ static void sample_thread(struct ps_passes *passes, const struct ps_pass_sample 
 	struct ps_last_counts *last =
 		ps_pass_thread_last(passes->threads, thread, is_of_cpu ? sample->cpu : 0);
 	uint64_t *account = ps_pass_thread_account(passes->threads, thread);
-	uint64_t enabled_before = account[PS_PASS_ENABLED_NS];
-	uint64_t running_before = account[PS_PASS_RUNNING_NS];
 	uint64_t nr_losses = passes->nr_losses[sample->ring];
+	bool is_gap = is_of_cpu ? has_waited_on_cpu(thread, last, sample, account)
+				: has_waited(last->counts, sample);
 	// It may have been on this CPU in a gap: then it is not known when what is counted here was counted.
-	if (last->nr_losses != nr_losses || has_jumped(passes, thread, sample))
+	if (is_gap || last->nr_losses != nr_losses || has_jumped(passes, thread, sample))
 		abandon(passes, thread);
 	last->nr_losses = nr_losses;
 	add_counts(passes, account, last->counts, sample);
-	if (is_of_cpu)
-		correct_enabled(thread, account, sample->counts[PS_PASS_ENABLED_NS], enabled_before,
-				running_before);
+	if (!is_of_cpu)
+		return;
+	// In a pass that stays complete, all is counted.
+	account[PS_PASS_ENABLED_NS] = account[PS_PASS_RUNNING_NS];
+	last->all_running_ns = account[PS_PASS_RUNNING_NS];
+	last->is_seen = true;
 }
 
 static void note_place(struct ps_pass_thread *thread, const struct ps_pass_sample *sample)

@@ -10,6 +10,7 @@ enum { COUNTER = PS_PASS_NR_TIMES, NR_WORDS };
 
 static struct ps_passes *passes;
 static uint64_t counts[NR_WORDS];
+static uint64_t waited_ns; // so far, for the PMU
 
 static inline void create(enum ps_pass_scope scope, size_t nr_regions, size_t max_threads)
 {
@@ -23,13 +24,15 @@ static inline void create(enum ps_pass_scope scope, size_t nr_regions, size_t ma
 		.sees_switches = scope != PS_PASS_THREAD,
 		.max_threads = max_threads,
 	};
+	waited_ns = 0;
 	ASSERT_OK(ps_passes_create(&options, &passes));
 }
 
-/** A sample of @tid on @cpu whose counter stands at @count, and its clock at ten times that. */
+/** A sample of @tid on @cpu whose counter stands at @count, and its running time at ten times that. */
 static inline struct ps_pass_sample at(pid_t tid, uint32_t cpu, uint64_t count)
 {
-	counts[PS_PASS_ENABLED_NS] = counts[PS_PASS_RUNNING_NS] = count * 10;
+	counts[PS_PASS_RUNNING_NS] = count * 10;
+	counts[PS_PASS_ENABLED_NS] = count * 10 + waited_ns;
 	counts[COUNTER] = count;
 	return (struct ps_pass_sample){ .time_ns = count * 100,
 					.pid = tid,

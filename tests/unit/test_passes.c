@@ -278,6 +278,74 @@ TEST(passes, counter_without_a_value_in_between_is_invalid)
 	ps_passes_destroy(passes);
 }
 
+TEST(passes, what_waited_for_the_pmu_is_incomplete)
+{
+	static const enum ps_pass_scope scopes[] = { PS_PASS_THREAD, PS_PASS_CPU };
+	struct ps_pass pass;
+	for (size_t i = 0; i < PS_ARRAY_SIZE(scopes); i++) {
+		create(scopes[i], 1, 0);
+		begin(7, 0, 10);
+		waited_ns = 1; // an end and a begin may have been there
+		ASSERT_FALSE(end(7, 0, 20, &pass));
+		ASSERT_EQ(nr_incomplete(), 2);
+		begin(7, 0, 30);
+		ASSERT_TRUE(end(7, 0, 50, &pass));
+		ASSERT_EQ(pass.counts[COUNTER], 20);
+		ASSERT_EQ(nr_incomplete(), 2);
+		ps_passes_destroy(passes);
+	}
+}
+
+TEST(passes, who_was_away_while_a_cpu_waited_may_have_been_there)
+{
+	create(PS_PASS_CPU, 1, 0);
+	struct ps_pass pass;
+	leave_to(7, 9, 0, 1);
+	begin(7, 0, 10);
+	leave_to(0, 7, 0, 20);
+	waited_ns = 1;
+	leave_to(0, 0, 1, 30);
+	waited_ns = 0;
+	leave_to(7, 0, 0, 40);
+	ASSERT_FALSE(end(7, 0, 50, &pass));
+	ASSERT_EQ(nr_incomplete(), 2);
+	ps_passes_destroy(passes);
+}
+
+/** A pass of thread 7 that goes from CPU 0 to CPU 1 and back, while the counters of CPU 0 were enabled @away_ns. */
+static bool pass_with_a_stay(uint64_t away_ns)
+{
+	struct ps_pass pass;
+	create(PS_PASS_THREAD_CPU, 1, 0);
+	begin(7, 0, 100000);
+	leave(7, 0, 200000);
+	leave(7, 1, 50000); // which ran 500000 ns
+	waited_ns = away_ns;
+	bool is_whole = end(7, 0, 300000, &pass);
+	ASSERT_EQ(nr_incomplete(), is_whole ? 0 : 2);
+	ASSERT_EQ(ps_passes_sums(passes, 0)->counts[COUNTER], is_whole ? 250000 : 0);
+	ps_passes_destroy(passes);
+	return is_whole;
+}
+
+TEST(passes, counters_of_a_cpu_wait_where_the_thread_was_nowhere_counted)
+{
+	ASSERT_TRUE(pass_with_a_stay(500000));
+	ASSERT_TRUE(pass_with_a_stay(600000)); // a switch takes its time
+	ASSERT_FALSE(pass_with_a_stay(600001));
+}
+
+TEST(passes, counters_of_a_cpu_that_wait_in_one_stay_are_seen_to_the_ns)
+{
+	struct ps_pass pass;
+	create(PS_PASS_THREAD_CPU, 1, 0);
+	begin(7, 0, 10);
+	waited_ns = 1;
+	ASSERT_FALSE(end(7, 0, 20, &pass));
+	ASSERT_EQ(nr_incomplete(), 2);
+	ps_passes_destroy(passes);
+}
+
 TEST(passes, threads_beyond_the_room_are_missed_not_guessed)
 {
 	create(PS_PASS_THREAD_CPU, 1, 2);

@@ -9,6 +9,7 @@ has the other idle as a rule, and a few passes may count more than most.
 import contextlib
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import unittest
 from livetest import BUILD, LiveTestCase
 
 LOOP = os.path.join(BUILD, "tests", "region_loop")
+PASSES = os.path.join(BUILD, "tests", "passes")
 USER_ONLY, SUBTRACT = 1, 8
 ROUNDS = 1000
 NAMES = ("empty", "loop", "twice")
@@ -307,14 +309,49 @@ def __exit__(totals): print(json.dumps({"kept": kept, "calls": totals["seen"].ca
         self.assertTrue(instructions(ROUNDS) <= once <= instructions(ROUNDS) + 2, once)
 
     def test_system_calls_bound_passes_of_the_same_size(self):
-        program = os.path.join(BUILD, "tests", "passes")
         region = "syscalls:sys_enter_getppid..syscalls:sys_enter_getpid"
-        kept = self.run_seen(region, program, "plain", 10, 0, 0)
+        kept = self.run_seen(region, PASSES, "plain", 10, 0, 0)
         self.assertEqual(len(kept), 10)
         self.assertLess(usual([value for [value] in kept]), 1000)
-        kept = self.run_seen(region, program, "plain", 10, 0, 0, events="cycles,instructions")
+        kept = self.run_seen(region, PASSES, "plain", 10, 0, 0, events="cycles,instructions")
         for cycles, counted in kept:
             self.assertEqual(cycles, 4 * counted)
+
+
+class TestBoundariesThatWait(LoopTestCase):
+    """Four counters and the six of a region do not fit on the PMU together, and take turns."""
+    TELL = """
+import json
+seen = []
+def region__seen(region): seen.append(region.values["i0"])
+def __exit__(totals):
+    total = totals["seen"]
+    print(json.dumps({"seen": seen, "calls": total.calls, "incomplete": total.incomplete, "values": total.values["i0"],
+                      "scaled": total.scaled["i0"], "coverage": total.coverage["i0"], "others": totals["run"].coverage["x0"]}))
+"""
+    EVENTS = "{" + ",".join(f"instructions/alias=x{i}/u" for i in range(4)) + "},instructions/alias=i0/u,instructions/alias=i1/u"
+    TOLD = re.compile(r"perfscope: -r: the counters had the PMU for ([0-9.]+)% of the time, and passes are seen in that time alone \(count fewer, "
+                      r"here and elsewhere\)")
+
+    def test_passes_that_are_seen_are_whole_and_the_rest_is_told(self):
+        region = "seen=syscalls:sys_enter_getppid..syscalls:sys_enter_getpid"
+        run = self.run_script(self.TELL, self.EVENTS, "-r", region, args=("--run", PASSES, "plain", 20000, 10, 10), preexec_fn=pin)
+        told = next(value for value in run.json if "calls" in value)
+        self.assertEqual(run.status, 0, run.stderr)
+        self.assertAlmostEqual(told["coverage"], 0.5, delta=0.1)
+        self.assertAlmostEqual(told["coverage"] + told["others"], 1, delta=0.01)
+        share = float(self.TOLD.fullmatch(run.errors[-1])[1])
+        self.assertAlmostEqual(share, told["coverage"] * 100, delta=0.06)
+        # A turn is 20 passes: one of them is cut.
+        self.assertAlmostEqual(told["calls"], 20000 * told["coverage"], delta=2000)
+        self.assertAlmostEqual(told["incomplete"], 900, delta=300)
+        # None is of a begin and the end of another pass, which would be twice as large or more.
+        self.assertEqual(len(told["seen"]), told["calls"])
+        of_one = statistics.mode(told["seen"])
+        self.assertLess(max(told["seen"]), 1.5 * of_one)
+        self.assertGreater(told["seen"].count(of_one), 0.95 * len(told["seen"]))
+        self.assertIsNone(told["values"])
+        self.assertAlmostEqual(told["scaled"] * told["coverage"], sum(told["seen"]), delta=1)
 
 
 class TestSplit(LoopTestCase):

@@ -71,12 +71,31 @@ static inline struct ps_region *warm(const char *name)
 	return region;
 }
 
+/**
+ * Whether so many pages were @counted as @touched. A sanitizer now and then faults in its own code and the shadow of what
+ * is called: there it may be more.
+ */
+static inline bool are_faults(uint64_t counted, uint64_t touched)
+{
+#ifdef __SANITIZE_ADDRESS__
+	return counted >= touched && counted <= touched + 64;
+#else
+	return counted == touched;
+#endif
+}
+
+#define ASSERT_FAULTS(counted, touched)                                                            \
+	do {                                                                                       \
+		if (!are_faults(counted, touched))                                                 \
+			ASSERT_EQ(counted, touched);                                               \
+	} while (0)
+
 static inline void assert_faults(const char *name, uint64_t calls, uint64_t faults)
 {
 	const struct ps_region_sums *sums = sums_of(name);
 	ASSERT_NOT_NULL(sums);
 	ASSERT_EQ(sums->calls, calls);
-	ASSERT_EQ(sums->counted[0].value, faults);
+	ASSERT_FAULTS(sums->counted[0].value, faults);
 	ASSERT_EQ(sums->invalid, 0);
 }
 

@@ -26,7 +26,8 @@ TEST(region_growth, a_million_passes_take_no_memory_and_no_descriptor)
 	ASSERT_EQ(count_descriptors(), nr_descriptors);
 	ASSERT_TRUE(resident_kb() <= before_kb + 1024);
 	ASSERT_EQ(sums_of("m")->calls, 1000000);
-	ASSERT_TRUE(sums_of("m")->counted[0].value <= 2);
+	ASSERT_TRUE(sums_of("m")->counted[0].value <= 2 ||
+		    are_faults(sums_of("m")->counted[0].value, 0));
 }
 
 static void *pass_once(void *region)

@@ -94,6 +94,14 @@ static int run_program(const char *events, const char *work, const char *nr, cha
 	return status;
 }
 
+/** What a program told in @output that it counted itself. */
+static uint64_t told_faults(const char *output)
+{
+	const char *told = strstr(output, "\"page-faults\": ");
+	ASSERT_NOT_NULL(told);
+	return strtoull(told + strlen("\"page-faults\": "), NULL, 10);
+}
+
 static const struct ps_region_sums *table_sums(struct ps_region_table *table, const char *name)
 {
 	free(totals);
@@ -113,15 +121,15 @@ TEST(region_processes, an_observed_program_writes_to_the_table_and_counts_for_it
 	struct ps_region_table *table = make_table();
 	ASSERT_EQ(run_program(NULL, "pass", "11", output, sizeof(output)), 0);
 	ASSERT_NOT_NULL(strstr(output, "\"before_main\": 1"));
-	ASSERT_NOT_NULL(strstr(output, "\"page-faults\": 11"));
-	ASSERT_EQ(table_sums(table, "work")->counted[0].value, 11);
+	ASSERT_FAULTS(told_faults(output), 11);
+	ASSERT_FAULTS(table_sums(table, "work")->counted[0].value, 11);
 	// Its own counters come after those of the observer, and are not in its table.
 	ASSERT_EQ(run_program("context-switches,page-faults", "pass", "20", output, sizeof(output)),
 		  0);
-	ASSERT_NOT_NULL(strstr(output, "\"page-faults\": 20"));
+	ASSERT_FAULTS(told_faults(output), 20);
 	ASSERT_NULL(strstr(output, "task-clock"));
 	ASSERT_EQ(table_sums(table, "work")->calls, 2);
-	ASSERT_EQ(table_sums(table, "work")->counted[0].value, 31);
+	ASSERT_FAULTS(table_sums(table, "work")->counted[0].value, 31);
 	ASSERT_EQ(table_sums(table, "work")->counted[2].enabled_ns, 0);
 	ps_region_table_destroy(table);
 	ps_region_share_close(&share);
@@ -134,7 +142,8 @@ TEST(region_processes, a_program_that_is_killed_leaves_its_passes)
 	ASSERT_EQ(run_program(NULL, "killed", "500", output, sizeof(output)), SIGKILL);
 	ASSERT_EQ(table_sums(table, "work")->calls, 500);
 	ASSERT_TRUE(table_sums(table, "work")->counted[0].value >= 500);
-	ASSERT_TRUE(table_sums(table, "work")->counted[0].value <= 502);
+	ASSERT_TRUE(table_sums(table, "work")->counted[0].value <= 502 ||
+		    are_faults(table_sums(table, "work")->counted[0].value, 500));
 	ASSERT_EQ(table_sums(table, "work")->incomplete, 0);
 	ps_region_table_destroy(table);
 	ps_region_share_close(&share);

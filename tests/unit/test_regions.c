@@ -125,7 +125,9 @@ TEST(regions, threads_count_their_own)
 	const struct ps_region_sums *sums = sums_of("t");
 	ASSERT_EQ(sums->calls, 8 * 51);
 	// Each thread may fault in one page of its own stack beside.
-	ASSERT_TRUE(sums->counted[0].value >= 8 * 200 && sums->counted[0].value <= 8 * 202);
+	ASSERT_TRUE(sums->counted[0].value >= 8 * 200);
+	ASSERT_TRUE(sums->counted[0].value <= 8 * 202 ||
+		    are_faults(sums->counted[0].value, 8 * 200));
 }
 
 static void *touch_in_thread(void *argument)
@@ -214,7 +216,7 @@ TEST(regions, a_refused_counter_is_invalid_and_strict_makes_it_an_error)
 	fault(2);
 	ps_region_leave(region);
 	ASSERT_EQ(sums_of("s")->invalid, 2);
-	ASSERT_EQ(sums_of("s")->counted[0].value, 2);
+	ASSERT_FAULTS(sums_of("s")->counted[0].value, 2);
 }
 
 TEST(regions, task_clock_and_time_are_those_of_the_thread)

@@ -7,7 +7,22 @@ import mmap
 import os
 import unittest
 
+import perfscope
+
 PAGE = mmap.PAGESIZE
+EVENTS = ("page-faults", "task-clock", "context-switches")
+
+# A sanitizer faults in its own code, its shadow and what it keeps of freed memory: now and then some more are counted.
+SANITIZER_PAGES = 256 if "ASAN_OPTIONS" in os.environ else 0
+
+
+class Faults(int):
+    """A number of page faults: equal to the pages that were touched, or with a sanitizer more by no more than its own."""
+
+    def __eq__(self, touched):
+        return 0 <= int(self) - touched <= SANITIZER_PAGES
+
+    __hash__ = int.__hash__
 
 
 class Pages:
@@ -42,3 +57,23 @@ class CountingTestCase(unittest.TestCase):
         gc.collect()
         gc.disable()
         self.addCleanup(gc.enable)
+
+
+class RegionTestCase(CountingTestCase):
+    def setUp(self):
+        super().setUp()
+        perfscope.configure(EVENTS)
+        self.pages = Pages(4000)
+        with perfscope.region("warm"):
+            self.pages.touch(1)
+        perfscope.regions()
+        perfscope.reset()
+
+    def told(self, name="work"):
+        """Calls, incomplete passes and page faults of @name."""
+        total = perfscope.regions()[name]
+        return total.calls, total.incomplete, Faults(total.values["page-faults"])
+
+    def assert_nearly(self, faults, touched):
+        """The interpreter itself may get up to two pages from the allocator, which Python code that it runs in a pass needs."""
+        self.assertIn(faults - touched, range(3 + SANITIZER_PAGES))

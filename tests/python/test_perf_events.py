@@ -11,7 +11,7 @@ import time
 import unittest
 
 import perfscope
-from pages import CountingTestCase, Pages, nr_descriptors
+from pages import CountingTestCase, Faults, Pages, nr_descriptors
 from perfscope.perf_events import EVENTS, PerfEventError, PerfEventGroup, PerfEventTotals, validate_events
 
 CLOCKS = ("task-clock", "page-faults", "context-switches")
@@ -46,7 +46,7 @@ class TestProgram(CountingTestCase):
         for _ in range(5):
             profiler.measure("touch", pages.touch, 100)
         total = profiler.totals["touch"]
-        self.assertEqual((total.calls, total.values["page-faults"]), (5, 500))
+        self.assertEqual((total.calls, Faults(total.values["page-faults"])), (5, 500))
         self.assertGreater(total.values["task-clock"], 0)
         self.assertEqual(profiler.events, ("page-faults", "task-clock"))
 
@@ -114,7 +114,7 @@ class TestGroup(CountingTestCase):
             self.group.start()
             pages.touch(nr)
             counts.append(self.group.stop())
-        self.assertEqual([count["page-faults"] for count in counts[1:]], [0, 7, 300, 0])
+        self.assertEqual([Faults(count["page-faults"]) for count in counts[1:]], [0, 7, 300, 0])
         self.assertEqual([list(count) for count in counts], [list(CLOCKS)] * 5)
 
     def test_task_clock_is_the_thread_cpu_clock(self):
@@ -176,7 +176,7 @@ class TestGroup(CountingTestCase):
             for _ in range(6):
                 self.group.start()
                 pages.touch(100)
-                counts.append(self.group.stop()["page-faults"])
+                counts.append(Faults(self.group.stop()["page-faults"]))
             return counts[1:]
         self.assertEqual(self.in_thread(count), [100] * 5)
 

@@ -27,8 +27,6 @@ typedef struct {
 	size_t nr_ties;	 // passes that are open in frames
 } Region;
 
-#define NR_TIE_BUCKETS 1024
-
 /** A pass that is open in a frame. */
 struct tie {
 	struct tie *next;	     // in its bucket
@@ -41,7 +39,8 @@ struct tie {
 };
 
 struct ps_region_frames {
-	struct tie *buckets[NR_TIE_BUCKETS];
+	struct tie **buckets;  // owned
+	size_t nr_buckets;     // a power of two, as many as there were ties at a time or more
 	struct tie *spare;     // memory of ties that ended
 	size_t nr;	       // of ties
 	PyObject *helper_file; // co_filename of contextlib, owned

@@ -12,10 +12,37 @@
 
 #define SUSPENDABLE (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)
 
-static struct tie **bucket_of(struct ps_region_frames *frames, const PyFrameObject *frame)
+#define MIN_BUCKETS 1024
+
+static struct tie **bucket_of(const struct ps_region_frames *frames, const PyFrameObject *frame)
 {
 	uintptr_t bits = (uintptr_t)frame;
-	return &frames->buckets[(bits >> 4 ^ bits >> 14) % NR_TIE_BUCKETS];
+	return &frames->buckets[(bits >> 4 ^ bits >> 14) & (frames->nr_buckets - 1)];
+}
+
+static void put(struct ps_region_frames *frames, struct tie *tie)
+{
+	struct tie **bucket = bucket_of(frames, tie->frame);
+	tie->next = *bucket;
+	*bucket = tie;
+}
+
+/** Twice the buckets, or as many as before where there is no memory. */
+static void grow(struct ps_region_frames *frames)
+{
+	struct ps_region_frames larger = { .nr_buckets = 2 * frames->nr_buckets };
+	larger.buckets = calloc(larger.nr_buckets, sizeof(struct tie *));
+	if (!larger.buckets)
+		return;
+	for (size_t i = 0; i < frames->nr_buckets; i++) {
+		for (struct tie *tie = frames->buckets[i], *next; tie; tie = next) {
+			next = tie->next;
+			put(&larger, tie);
+		}
+	}
+	free(frames->buckets);
+	frames->buckets = larger.buckets;
+	frames->nr_buckets = larger.nr_buckets;
 }
 
 void region_pause_frame(struct ps_region_frames *frames, const PyFrameObject *frame)
@@ -47,7 +74,7 @@ void region_resume_frame(struct ps_region_frames *frames, const PyFrameObject *f
 
 void region_miss_ties(struct ps_region_frames *frames)
 {
-	for (size_t i = 0; frames->nr && i < NR_TIE_BUCKETS; i++) {
+	for (size_t i = 0; frames->nr && i < frames->nr_buckets; i++) {
 		for (struct tie *tie = frames->buckets[i]; tie; tie = tie->next)
 			tie->is_missed |= tie->thread == PyThreadState_Get();
 	}
@@ -143,12 +170,17 @@ static int make_frames(struct ps_module_state *state)
 		code ? PyObject_GetAttrString(code, "co_filename") : NULL;
 	if (!file || state->region_frames)
 		return file ? 0 : -1;
-	state->region_frames = calloc(1, sizeof(*state->region_frames));
-	if (!state->region_frames) {
+	struct ps_region_frames *frames = calloc(1, sizeof(*frames));
+	if (frames)
+		frames->buckets = calloc(MIN_BUCKETS, sizeof(*frames->buckets));
+	if (!frames || !frames->buckets) {
+		free(frames);
 		PyErr_NoMemory();
 		return -1;
 	}
-	state->region_frames->helper_file = take_ptr(file);
+	frames->nr_buckets = MIN_BUCKETS;
+	frames->helper_file = take_ptr(file);
+	state->region_frames = frames;
 	return 0;
 }
 
@@ -173,17 +205,17 @@ static bool tie(struct ps_region_frames *frames, PyFrameObject *frame, Region *r
 		return false;
 	if (tie == frames->spare)
 		frames->spare = tie->next;
-	struct tie **bucket = bucket_of(frames, frame);
+	if (frames->nr >= frames->nr_buckets)
+		grow(frames);
 	Py_INCREF(frame);
 	Py_INCREF(region);
-	tie->next = *bucket;
 	tie->frame = frame;
 	tie->region = region;
 	tie->thread = PyThreadState_Get();
 	tie->is_paused = false;
 	tie->is_missed = !region_is_watched(frames);
 	tie->parts.setup = 0; // the rest means nothing then
-	*bucket = tie;
+	put(frames, tie);
 	frames->nr++;
 	region->nr_ties++;
 	return true;
@@ -200,7 +232,7 @@ void ps_region_frames_destroy(struct ps_region_frames *frames)
 {
 	if (!frames)
 		return;
-	for (size_t i = 0; i < NR_TIE_BUCKETS; i++) {
+	for (size_t i = 0; i < frames->nr_buckets; i++) {
 		while (frames->buckets[i])
 			untie(frames, &frames->buckets[i]);
 	}
@@ -208,6 +240,7 @@ void ps_region_frames_destroy(struct ps_region_frames *frames)
 		next = tie->next;
 		free(tie);
 	}
+	free(frames->buckets);
 	Py_XDECREF(frames->helper_file);
 	Py_XDECREF(frames->profile);
 #if PY_VERSION_HEX >= 0x030C0000

@@ -173,6 +173,22 @@ class TestSuspended(RegionTestCase):
         self.assertLess(resident_kb() - before[0], 200)
         self.assertEqual(nr_descriptors(), before[1])
 
+    def test_many_that_are_suspended_at_once_cost_no_more_each(self):
+        def produce():
+            with perfscope.region("work"):
+                yield
+        def each_ns(nr):
+            start = time.thread_time_ns()
+            generators = [produce() for _ in range(nr)]
+            for generator in generators:
+                next(generator)
+            for generator in generators:
+                next(generator, None)
+            return (time.thread_time_ns() - start) / nr
+        few, many = (min(each_ns(nr) for _ in range(3)) for nr in (5000, 100000))
+        self.assertLess(many, 2.5 * few)
+        self.assertEqual(self.told()[:2], (315000, 0))
+
     def test_an_exception_thrown_into_a_generator(self):
         def produce():
             with perfscope.region("work"):

@@ -67,6 +67,8 @@ struct thread {
 extern __thread struct thread *engine_thread __attribute__((tls_model("initial-exec")));
 extern struct setup *_Atomic engine_setup; // NULL: nobody looks
 extern pthread_mutex_t engine_lock;	   // of threads, setups and names
+/** Not 0 in the process that the rest is of: 0 in a child that was made without the handlers of fork (clone, _Fork). */
+extern uint32_t *engine_mark;
 
 /** Bring the calling thread up to engine_setup; NULL: nobody looks, or there is no memory. */
 struct thread *thread_renew(void);
@@ -98,7 +100,8 @@ static inline struct thread *thread_ready(void)
 	const struct setup *setup = atomic_load_explicit(&engine_setup, memory_order_acquire);
 	if (PS_UNLIKELY(!setup))
 		return NULL;
-	return PS_LIKELY(thread && thread->setup == setup) ? thread : thread_renew();
+	bool is_ready = thread && thread->setup == setup && *engine_mark;
+	return PS_LIKELY(is_ready) ? thread : thread_renew();
 }
 
 static inline struct pass *thread_pass(struct thread *thread, const struct ps_region *region)

@@ -4,6 +4,8 @@
 #include <dlfcn.h>
 #include <perfscope/region.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 // Not there in a static program, and before glibc 2.34 without -ldl.
 #pragma weak dladdr
@@ -14,6 +16,9 @@ __attribute__((visibility("default"))) int perfscope_region_is_active;
 __thread struct thread *engine_thread;
 struct setup *_Atomic engine_setup;
 pthread_mutex_t engine_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static uint32_t mark_of_all = 1;
+uint32_t *engine_mark = &mark_of_all;
 
 // Under engine_lock.
 static struct thread *threads;
@@ -52,7 +57,40 @@ static void after_fork_in_child(void)
 		setup->number = setup_next_number(); // parts of paused passes are the parent's
 	for (size_t i = 0; setup && i < setup->nr_sinks; i++)
 		ps_region_table_forked(setup->sinks[i].table);
+	*engine_mark = 1;
 	pthread_mutex_unlock(&engine_lock);
+}
+
+/** In a child that no handler told of: do what that would have done. */
+static void notice_fork(void)
+{
+	if (PS_LIKELY(__atomic_exchange_n(engine_mark, 1, __ATOMIC_ACQ_REL)))
+		return;
+	if (pthread_mutex_trylock(&engine_lock)) {
+		// Another thread of the parent was at work on them.
+		threads = NULL;
+		pthread_mutex_init(&engine_lock, NULL);
+		pthread_mutex_lock(&engine_lock);
+	}
+	after_fork_in_child();
+}
+
+/** A word that the kernel makes 0 in each child that has memory of its own (Linux 4.14); before, one that stays. */
+static void make_mark(void)
+{
+#ifdef MADV_WIPEONFORK
+	size_t size = sysconf(_SC_PAGESIZE);
+	uint32_t *mark =
+		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (mark == MAP_FAILED)
+		return;
+	if (madvise(mark, size, MADV_WIPEONFORK)) {
+		munmap(mark, size);
+		return;
+	}
+	*mark = 1;
+	engine_mark = mark;
+#endif
 }
 
 /** A plugin that has this library stays loaded, also after dlclose: threads that end call end_thread. */
@@ -70,6 +108,7 @@ static void stay_loaded(void)
 static void start_engine(void)
 {
 	stay_loaded();
+	make_mark();
 	pthread_key_create(&thread_key, end_thread);
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
@@ -78,6 +117,7 @@ static void start_engine(void)
 static void install(struct setup *setup)
 {
 	pthread_once(&once, start_engine);
+	notice_fork();
 	pthread_mutex_lock(&engine_lock);
 	struct setup *old = atomic_exchange(&engine_setup, setup);
 	setup_unref(old);
@@ -198,6 +238,7 @@ static struct thread *thread_new(void)
 
 struct thread *thread_renew(void)
 {
+	notice_fork();
 	if (engine_thread)
 		end_thread(engine_thread);
 	struct thread *thread = thread_new();
@@ -225,6 +266,7 @@ const char *ps_regions_reason(size_t index)
 /** The setup of now, which the caller gives back by put_setup. */
 static struct setup *get_setup(void)
 {
+	notice_fork();
 	pthread_mutex_lock(&engine_lock);
 	struct setup *setup = atomic_load(&engine_setup);
 	if (setup)

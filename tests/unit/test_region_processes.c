@@ -3,6 +3,7 @@
 #include "regions.h"
 
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 static struct ps_region_share share;
@@ -55,6 +56,58 @@ TEST(region_processes, processes_killed_at_random_leave_whole_sums_in_one_table)
 	ASSERT_TRUE(totals->sums.counted[0].value >= 3 * totals->sums.calls);
 	ASSERT_TRUE(totals->sums.counted[0].value <= 3 * totals->sums.calls + 120 * 8);
 	ASSERT_TRUE(totals->sums.incomplete <= 120);
+}
+
+static void pass_pages(struct ps_region *region, size_t nr)
+{
+	ps_region_enter(region);
+	fault(nr);
+	ps_region_leave(region);
+}
+
+/** In a child: 3 pages in a table, and 20 of a child of its own that no handler of fork is told of. */
+static void count_in_both(const char *name)
+{
+	setenv(PS_REGION_TABLE_VARIABLE, name, 1);
+	if (!ps_regions_attach_environment())
+		_exit(1);
+	struct ps_region *region = find("both");
+	pass_pages(region, 1);
+	pid_t child = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	if (!child) {
+		pass_pages(region, 1);
+		pass_pages(region, 20);
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+	pass_pages(region, 3);
+	_exit(0);
+}
+
+TEST(region_processes, a_child_that_no_handler_is_told_of_has_its_own_in_the_table)
+{
+	ASSERT_OK(ps_counters_parse("page-faults", counters, &nr_counters));
+	ASSERT_OK(ps_region_share_create(geteuid(), getegid(), &share));
+	struct ps_region_table *table;
+	ASSERT_OK(ps_region_table_create(&share, counters, 1, 0, &table));
+	pid_t child = fork();
+	if (!child)
+		count_in_both(share.name);
+	int status;
+	waitpid(child, &status, 0);
+	ASSERT_EQ(status, 0);
+	free(totals);
+	totals = NULL;
+	ASSERT_OK(ps_region_table_read(table, false, true, &totals, &nr_totals));
+	ps_region_table_destroy(table);
+	ps_region_share_close(&share);
+	ASSERT_EQ(nr_totals, 1);
+	ASSERT_EQ(totals->sums.calls, 4);
+	ASSERT_EQ(totals->sums.incomplete, 0);
+	// And what is copied after a fork, in the first passes.
+	ASSERT_TRUE(totals->sums.counted[0].value >= 25);
+	ASSERT_TRUE(totals->sums.counted[0].value <= 25 + 12 ||
+		    are_faults(totals->sums.counted[0].value, 25));
 }
 
 static struct ps_region_table *make_table(void)

@@ -77,9 +77,8 @@ struct ps_region_slot *ps_region_table_claim(struct ps_region_table *table, cons
 /** The thread ends, or does not use the slot any more. What is still open may end in another thread. */
 void ps_region_slot_release(struct ps_region_slot *slot);
 
-/** Begin a change: the copy to write, which holds the sums so far. Then ps_region_slot_publish. */
+/** Begin a change: the copy to write, which holds the sums so far. Then ps_region_slot_publish_open. */
 struct ps_region_sums *ps_region_slot_edit(struct ps_region_slot *slot);
-void ps_region_slot_publish(struct ps_region_slot *slot);
 /** Tell readers that a pass is open (@delta 1) or no longer (-1): one that never ends is incomplete. */
 void ps_region_slot_open(struct ps_region_slot *slot, int delta);
 /** Publish, and @delta as above, in one step: no reader sees one without the other. */

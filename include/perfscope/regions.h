@@ -18,7 +18,6 @@ struct ps_error *ps_region_find_quickly(const char *name, struct ps_region **ret
 
 /** The one region of @name, made where it is new. Errors: empty, reserved ("run"), too long. */
 struct ps_error *ps_region_find(const char *name, struct ps_region **ret);
-const char *ps_region_name(const struct ps_region *region);
 
 /**
  * Count @counters for the regions of this process from now on, in a table of its own; sums start at zero.

@@ -102,8 +102,3 @@ struct ps_error *ps_region_find_quickly(const char *name, struct ps_region **ret
 	}
 	return error;
 }
-
-const char *ps_region_name(const struct ps_region *region)
-{
-	return region->name;
-}

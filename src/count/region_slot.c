@@ -84,11 +84,6 @@ void ps_region_slot_publish_open(struct ps_region_slot *slot, int delta)
 	atomic_thread_fence(memory_order_release);
 }
 
-void ps_region_slot_publish(struct ps_region_slot *slot)
-{
-	ps_region_slot_publish_open(slot, 0);
-}
-
 void ps_region_slot_open(struct ps_region_slot *slot, int delta)
 {
 	uint64_t state = atomic_load_explicit(&slot->state, memory_order_relaxed);

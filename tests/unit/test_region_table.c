@@ -222,7 +222,7 @@ TEST(region_table, a_counter_that_never_ran_is_invalid)
 	pass(slot, 1);
 	struct ps_region_sums *sums = ps_region_slot_edit(slot);
 	sums->counted[1].enabled_ns = 1;
-	ps_region_slot_publish(slot);
+	ps_region_slot_publish_open(slot, 0);
 	read_totals(false, false);
 	ASSERT_EQ(totals[0].sums.invalid, 2);
 	destroy();

@@ -43,7 +43,7 @@ struct ps_region_frames {
 	size_t nr_buckets;     // a power of two, as many as there were ties at a time or more
 	struct tie *spare;     // memory of ties that ended
 	size_t nr;	       // of ties
-	PyObject *helper_file; // co_filename of contextlib, owned
+	PyObject *helper_file; // co_filename of contextlib, owned; NULL: that is not loaded yet
 	PyObject *profile; // of threads that have none of the program's, owned; NULL: not made yet
 	bool is_watching;  // suspensions can be told
 #if PY_VERSION_HEX >= 0x030C0000

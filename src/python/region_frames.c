@@ -90,7 +90,8 @@ static bool is_same_text(PyObject *left, PyObject *right)
 
 static bool is_helper(const struct ps_region_frames *frames, const frame_t *frame)
 {
-	return is_same_text(frame_code(frame)->co_filename, frames->helper_file);
+	return frames->helper_file &&
+	       is_same_text(frame_code(frame)->co_filename, frames->helper_file);
 }
 
 static void keep_plain(Region *region, const frame_t *frame)
@@ -161,15 +162,6 @@ static struct tie **find_open_tie(struct ps_region_frames *frames, const Region 
 /** What is kept of frames, made when the first region is entered. -1 with an exception set. */
 static int make_frames(struct ps_module_state *state)
 {
-	_cleanup_pydecref_ PyObject *contextlib = PyImport_ImportModule("contextlib");
-	_cleanup_pydecref_ PyObject *helper =
-		contextlib ? PyObject_GetAttrString(contextlib, "contextmanager") : NULL;
-	_cleanup_pydecref_ PyObject *code =
-		helper ? PyObject_GetAttrString(helper, "__code__") : NULL;
-	_cleanup_pydecref_ PyObject *file =
-		code ? PyObject_GetAttrString(code, "co_filename") : NULL;
-	if (!file || state->region_frames)
-		return file ? 0 : -1;
 	struct ps_region_frames *frames = calloc(1, sizeof(*frames));
 	if (frames)
 		frames->buckets = calloc(MIN_BUCKETS, sizeof(*frames->buckets));
@@ -179,9 +171,30 @@ static int make_frames(struct ps_module_state *state)
 		return -1;
 	}
 	frames->nr_buckets = MIN_BUCKETS;
-	frames->helper_file = take_ptr(file);
 	state->region_frames = frames;
 	return 0;
+}
+
+/**
+ * Learn where contextlib's code is from, once it is loaded; before, no frame is of it. To load it here would take a
+ * process that has a region 2 ms. -1 with an exception set.
+ */
+static int find_helper_file(struct ps_region_frames *frames)
+{
+	_cleanup_pydecref_ PyObject *name = PyUnicode_InternFromString("contextlib");
+	_cleanup_pydecref_ PyObject *contextlib = name ? PyImport_GetModule(name) : NULL;
+	if (!contextlib)
+		return PyErr_Occurred() ? -1 : 0;
+	_cleanup_pydecref_ PyObject *helper = PyObject_GetAttrString(contextlib, "contextmanager");
+	_cleanup_pydecref_ PyObject *code =
+		helper ? PyObject_GetAttrString(helper, "__code__") : NULL;
+	PyObject *file = code ? PyObject_GetAttrString(code, "co_filename") : NULL;
+	if (!file && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+		PyErr_Clear(); // it is being loaded
+		return 0;
+	}
+	Py_XSETREF(frames->helper_file, file);
+	return file ? 0 : -1;
 }
 
 /** Remove the tie at @place, whose memory is kept. */
@@ -268,6 +281,9 @@ static int tie_pass(Region *region, const frame_t *frame)
 static int enter_new(Region *region)
 {
 	if (!region->state->region_frames && make_frames(region->state) < 0)
+		return -1;
+	struct ps_region_frames *frames = region->state->region_frames;
+	if (PS_UNLIKELY(!frames->helper_file) && find_helper_file(frames) < 0)
 		return -1;
 	frame_t *frame = find_suspendable(region, frame_current());
 	if (frame && tie_pass(region, frame) < 0)

@@ -6,12 +6,35 @@ import contextlib
 import cProfile
 import io
 import os
+import subprocess
 import sys
 import time
 import unittest
 
 import perfscope
 from pages import Pages, RegionTestCase, nr_descriptors, resident_kb
+
+
+LATE = """
+import sys, time
+import perfscope
+perfscope.configure(["task-clock"])
+sys.modules.pop("contextlib", None)  # as in a program that has not loaded it
+with perfscope.region("first"):
+    pass
+print("contextlib" in sys.modules)
+import contextlib
+@contextlib.contextmanager
+def helper():
+    with perfscope.region("work"):
+        yield
+with helper():
+    end = time.thread_time_ns() + 10_000_000
+    while time.thread_time_ns() < end:
+        pass
+total = perfscope.regions()["work"]
+print(total.calls, total.incomplete, total.values["task-clock"] > 9_000_000)
+"""
 
 
 class TestSuspended(RegionTestCase):
@@ -226,6 +249,11 @@ class TestSuspended(RegionTestCase):
             perfscope.reset()
             run(11)
             self.assertEqual(self.told(), (1, 0, 11))
+
+    def test_helpers_of_contextlib_are_known_when_it_is_loaded_later(self):
+        run = subprocess.run([sys.executable, "-S", "-c", LATE], env=dict(os.environ, PYTHONPATH=os.path.dirname(perfscope.__file__)),
+                             capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual([run.stdout, run.stderr], ["False\n1 0 True\n", ""])
 
     def test_helpers_of_contextlib_in_a_coroutine_are_paused_with_it(self):
         @contextlib.asynccontextmanager

@@ -279,14 +279,14 @@ static struct ps_error *find_functions(struct search *search)
 	return NULL;
 }
 
-/** The address that FUNC is; false: it is a name. */
-static bool parse_address(const char *name, uint64_t *ret)
+bool ps_probe_parse_address(const char *name, uint64_t *ret)
 {
 	if (strncmp(name, "0x", 2) || !name[2])
 		return false;
 	char *end;
+	errno = 0;
 	*ret = strtoull(name, &end, 16);
-	return !*end;
+	return !*end && !errno;
 }
 
 static struct ps_error *find_address(struct search *search, uint64_t address)
@@ -309,7 +309,7 @@ static struct ps_error *find_in_file(struct search *search)
 	search->has_dwarf = ps_dwarf_open(&search->elf, &search->dwarf);
 	if (!strcmp(spec->system, "usdt"))
 		return ps_probe_find_usdt(spec, &search->dwarf, search->has_dwarf, &search->places);
-	if (parse_address(spec->name, &address))
+	if (ps_probe_parse_address(spec->name, &address))
 		return find_address(search, address);
 	return find_functions(search);
 }

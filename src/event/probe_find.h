@@ -20,6 +20,9 @@ struct ps_error *ps_probe_places_add(struct ps_probe_places *places,
 /** Whether @pattern has * or ?. */
 bool ps_probe_is_glob(const char *pattern);
 
+/** The address that @name is, as 0x12; false: it is none. */
+bool ps_probe_parse_address(const char *name, uint64_t *ret);
+
 /**
  * Whether @name, or what it is in C++ or Rust, is @pattern: exact or by glob; also without its parameters, and without
  * type of return and arguments of templates.

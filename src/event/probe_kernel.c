@@ -28,9 +28,10 @@ static struct ps_error *add_symbol(const struct ps_spec *spec, const char *symbo
 				   struct ps_probe_places *places)
 {
 	struct ps_probe_place place = { .offset = spec->offset };
-	bool is_address = !strncmp(symbol, "0x", 2);
+	uint64_t address;
+	bool is_address = ps_probe_parse_address(symbol, &address);
 	if (is_address)
-		place.offset += strtoull(symbol, NULL, 16);
+		place.offset += address;
 	int length = spec->offset ? asprintf(&place.name, "%s+0x%" PRIx64, symbol, spec->offset)
 				  : asprintf(&place.name, "%s", symbol);
 	if (length < 0)
@@ -117,7 +118,9 @@ struct ps_error *ps_probe_find_kernel(const struct ps_spec *spec, struct ps_prob
 		return error;
 	_cleanup_fclose_ FILE *file = fopen("/proc/kallsyms", "re");
 	// Without the list the kernel itself tells whether it knows the name.
-	if (!strncmp(spec->name, "0x", 2) || (!file && !ps_probe_is_glob(spec->name)))
+	uint64_t address;
+	if (ps_probe_parse_address(spec->name, &address) ||
+	    (!file && !ps_probe_is_glob(spec->name)))
 		return add_symbol(spec, spec->name, places);
 	if (!file)
 		return ps_error_format(PS_ERROR_UNSUPPORTED,

@@ -116,6 +116,7 @@ def __exit__(): print(json.dumps(reads))
     def test_what_cannot_be_probed_is_told(self):
         for event, message in (
                 ("kprobe:sys_getppidd", "kprobe:sys_getppidd"),
+                ("kprobe:0x12zz", "the kernel has no function 0x12zz"),
                 ("kprobe:do_sys_openat2+1 dfd=%x0", "kprobe:do_sys_openat2+1"),
                 (f"kprobe:{GETPPID} sig=%di", "Invalid register name")):
             with self.subTest(event):

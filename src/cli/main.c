@@ -9,6 +9,7 @@
 #include <perfscope/version.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const struct command {
 	const char *name;
@@ -68,6 +69,35 @@ static void fill_standard_descriptors(void)
 		close(fd);
 }
 
+/** A descriptor of what @fd is, whose flags are its own; -1: there is none. */
+static int open_again(int fd, int flags)
+{
+	struct stat stat;
+	if (fstat(fd, &stat) || !(S_ISFIFO(stat.st_mode) || S_ISCHR(stat.st_mode)))
+		return -1;
+	char path[32];
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	// With O_NONBLOCK still: a pipe that nobody reads any more would be waited for.
+	return open(path, flags | O_NOCTTY | O_CLOEXEC);
+}
+
+/**
+ * Let @fd wait where its reader is slow, which a program that shares it may have told it not to: what finds no room would
+ * be lost. For others it stays as it is, unless it is a socket.
+ */
+static void make_blocking(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+	if (flags < 0 || !(flags & O_NONBLOCK))
+		return;
+	int own = open_again(fd, flags & (O_ACCMODE | O_APPEND | O_NONBLOCK));
+	if (own >= 0) {
+		dup2(own, fd);
+		close(own);
+	}
+	fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+}
+
 static void on_broken_pipe(int signal_number)
 {
 }
@@ -85,6 +115,8 @@ static int flush(int status)
 int main(int argc, char **argv)
 {
 	fill_standard_descriptors();
+	make_blocking(STDOUT_FILENO);
+	make_blocking(STDERR_FILENO);
 	// A handler, as what is ignored would be inherited by programs that are started.
 	signal(SIGPIPE, on_broken_pipe);
 	if (argc < 2) {

@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import signal
+import socket
 import subprocess
 import time
 import unittest
@@ -324,6 +325,27 @@ def __exit__(totals): print([totals["run"].calls])
         self.assertEqual([run.status, run.stderr], [0, ""])
         with open(path + ".1", encoding="utf-8") as old, open(path, encoding="utf-8") as new:
             self.assertEqual([old.read(), new.read()], ["[1]\n", '{"exit": 1}\n'])
+
+    def read_slowly(self, ours, theirs):
+        """What a run prints of 20000 events into @theirs, which does not wait, and is read only after a while."""
+        os.set_blocking(theirs, False)
+        arguments = self.script_arguments("def __sample__(event): print(event._comm, 'x' * 50)", GETPPID, [],
+                                          ["--run", LOAD, "getppid", "20000"])
+        process = subprocess.Popen([COMMAND, *arguments], stdout=theirs, stderr=subprocess.PIPE)
+        time.sleep(1)
+        is_as_before = not os.get_blocking(theirs)
+        os.close(theirs)
+        with open(ours, "rb") as file:
+            # What the load tells of itself may stand in the middle of a line.
+            lines = re.sub(rb'\{"pid": .*\}\n', b"", file.read()).splitlines()
+        _, errors = process.communicate(timeout=30)
+        self.assertEqual([process.returncode, errors], [0, b""])
+        self.assertEqual(lines, [b"load " + b"x" * 50] * 20000)
+        return is_as_before
+
+    def test_an_output_that_does_not_wait_loses_no_line(self):
+        self.assertTrue(self.read_slowly(*os.pipe()))
+        self.read_slowly(*(end.detach() for end in socket.socketpair()))
 
     def test_usage_is_told_at_its_interval(self):
         run = self.run_script(COUNT, GETPPID, "--usage", "100", "--duration", "0.55")

@@ -213,6 +213,18 @@ static bool has_callback(const struct ps_script *script)
 // So many handlers are named in a message; a glob may have hundreds.
 #define MAX_NAMED 3
 
+/** Those of events that have samples. */
+static void name_handlers(const struct ps_source_list *sources, FILE *stream)
+{
+	size_t nr = 0;
+	for (size_t i = 0; i < ps_sources_nr_shown(sources); i++) {
+		if (sources->sources[i]->is_sampling && nr++ < MAX_NAMED)
+			fprintf(stream, "%s(event), ", sources->sources[i]->handler);
+	}
+	if (nr > MAX_NAMED)
+		fprintf(stream, "... (%zu more), ", nr - MAX_NAMED);
+}
+
 static struct ps_error *nothing_to_call(const struct ps_script *script,
 					const struct ps_source_list *sources)
 {
@@ -221,10 +233,7 @@ static struct ps_error *nothing_to_call(const struct ps_script *script,
 	FILE *stream = open_memstream(&names, &size);
 	if (!stream)
 		return &ps_enomem;
-	for (size_t i = 0; i < ps_sources_nr_shown(sources) && i < MAX_NAMED; i++)
-		fprintf(stream, "%s(event), ", sources->sources[i]->handler);
-	if (ps_sources_nr_shown(sources) > MAX_NAMED)
-		fprintf(stream, "... (%zu more), ", ps_sources_nr_shown(sources) - MAX_NAMED);
+	name_handlers(sources, stream);
 	for (size_t i = 0; sources->regions && i < sources->regions->nr_regions && i < MAX_NAMED;
 	     i++)
 		fprintf(stream, "%s(region), ", sources->regions->regions[i].handler);

@@ -250,6 +250,11 @@ class TestFailures(ScriptTestCase):
         run = self.bind("x.py", handlers="a,b,c,d,e")
         self.assertIn("it may define a(event), b(event), c(event), ... (2 more), __init__, ", run.stderr)
 
+    def test_handlers_of_what_only_counts_are_not_named(self):
+        self.write("x.py", "")
+        run = self.bind("x.py", handlers="-a,b")
+        self.assertIn("it may define b(event), __init__, ", run.stderr)
+
     def test_syntax_error(self):
         self.write("x.py", "a = 1\nb = = 2\n")
         self.assert_fails("x.py", "script x.py raised SyntaxError: invalid syntax (x.py, line 2)",

@@ -74,7 +74,7 @@ struct ps_total {
 
 /** What a PerfEventTotals says beside its counters. */
 struct ps_totals_head {
-	uint64_t calls, incomplete;
+	uint64_t calls, incomplete, open;
 	double seconds;
 };
 

@@ -78,7 +78,8 @@ class PerfEventTotals:
 
     def __init__(self, calls: int = 0, values: dict[str, int | None] | None = None,
                  scaled: dict[str, float | None] | None = None,
-                 coverage: dict[str, float] | None = None, seconds: float = 0.0, incomplete: int = 0) -> None: ...
+                 coverage: dict[str, float] | None = None, seconds: float = 0.0, incomplete: int = 0,
+                 open: int = 0) -> None: ...
     calls: int
     """How many passes the totals stand for."""
     values: dict[str, int | None]
@@ -91,6 +92,8 @@ class PerfEventTotals:
     """Wall time, seconds."""
     incomplete: int
     """Passes without a begin or an end, or around lost records: they are in none of the other numbers."""
+    open: int
+    """Passes that have begun and not ended yet, in what regions() tells of all threads together; they are in none of the others."""
 
 @final
 class RegionPass:

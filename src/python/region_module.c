@@ -123,10 +123,11 @@ static struct ps_error *read_regions(const struct ps_module_state *state, bool b
 	return ps_regions_read(by_thread, &ret->totals, &ret->nr);
 }
 
-/** A PerfEventTotals of @sums. New reference, or NULL with an exception set. */
+/** A PerfEventTotals of @total. New reference, or NULL with an exception set. */
 static PyObject *make_totals(PyObject *module, const struct reading *reading,
-			     const struct ps_region_sums *sums)
+			     const struct ps_region_total *total)
 {
+	const struct ps_region_sums *sums = &total->sums;
 	struct ps_region_sums rest = *sums;
 	ps_regions_take_off(&rest, &reading->overhead);
 	struct ps_total values[PS_MAX_COUNTERS];
@@ -143,6 +144,7 @@ static PyObject *make_totals(PyObject *module, const struct reading *reading,
 	struct ps_totals_head head = {
 		.calls = sums->calls,
 		.incomplete = sums->incomplete,
+		.open = total->open,
 		.seconds = rest.elapsed_ns / 1e9,
 	};
 	return ps_totals_create(module, &head, values, reading->nr_counters);
@@ -159,8 +161,7 @@ static bool add_total(PyObject *module, PyObject *dict, const struct reading *re
 		      const struct ps_region_total *total, bool by_thread)
 {
 	_cleanup_pydecref_ PyObject *name = ps_text_to_python(total->name, strlen(total->name));
-	_cleanup_pydecref_ PyObject *totals =
-		name ? make_totals(module, reading, &total->sums) : NULL;
+	_cleanup_pydecref_ PyObject *totals = name ? make_totals(module, reading, total) : NULL;
 	if (!totals)
 		return false;
 	if (!by_thread)

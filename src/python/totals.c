@@ -5,7 +5,7 @@
 
 typedef struct {
 	PyObject_HEAD
-	unsigned long long calls, incomplete;
+	unsigned long long calls, incomplete, open;
 	PyObject *values, *scaled, *coverage; // dicts, owned
 	double seconds;
 } PerfEventTotals;
@@ -22,12 +22,12 @@ static PyObject *dict_or_new(PyObject *given)
 static PyObject *PerfEventTotals_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = { "calls",   "values",	  "scaled", "coverage",
-				 "seconds", "incomplete", NULL };
-	unsigned long long calls = 0, incomplete = 0;
+				 "seconds", "incomplete", "open",   NULL };
+	unsigned long long calls = 0, incomplete = 0, open = 0;
 	PyObject *values = NULL, *scaled = NULL, *coverage = NULL;
 	double seconds = 0;
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|KOOOdK", names, &calls, &values, &scaled,
-					 &coverage, &seconds, &incomplete))
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|KOOOdKK", names, &calls, &values, &scaled,
+					 &coverage, &seconds, &incomplete, &open))
 		return NULL;
 	_cleanup_pydecref_ PyObject *object = type->tp_alloc(type, 0);
 	if (!object)
@@ -36,6 +36,7 @@ static PyObject *PerfEventTotals_new(PyTypeObject *type, PyObject *args, PyObjec
 	self->calls = calls;
 	self->seconds = seconds;
 	self->incomplete = incomplete;
+	self->open = open;
 	self->values = dict_or_new(values);
 	self->scaled = dict_or_new(scaled);
 	self->coverage = dict_or_new(coverage);
@@ -88,6 +89,7 @@ static PyMemberDef PerfEventTotals_members[] = {
 	{ "seconds", T_DOUBLE, offsetof(PerfEventTotals, seconds), 0, DOC_PerfEventTotals_seconds },
 	{ "incomplete", T_ULONGLONG, offsetof(PerfEventTotals, incomplete), 0,
 	  DOC_PerfEventTotals_incomplete },
+	{ "open", T_ULONGLONG, offsetof(PerfEventTotals, open), 0, DOC_PerfEventTotals_open },
 	{ NULL },
 };
 
@@ -163,6 +165,7 @@ PyObject *ps_totals_create(PyObject *module, const struct ps_totals_head *head,
 	PerfEventTotals *self = (PerfEventTotals *)object;
 	self->calls = head->calls;
 	self->incomplete = head->incomplete;
+	self->open = head->open;
 	self->seconds = head->seconds;
 	for (size_t i = 0; i < nr; i++) {
 		if (totals_add(self, &totals[i]) < 0)

@@ -60,7 +60,7 @@ class TestProgram(CountingTestCase):
     def test_help_shows_how_they_are_made(self):
         self.assertEqual(str(inspect.signature(PerfEventGroup)), "(events)")
         self.assertEqual(list(inspect.signature(PerfEventTotals).parameters),
-                         ["calls", "values", "scaled", "coverage", "seconds", "incomplete"])
+                         ["calls", "values", "scaled", "coverage", "seconds", "incomplete", "open"])
         text = pydoc.render_doc(perfscope.perf_events, renderer=pydoc.plaintext)
         self.assertIn("PerfEventGroup(events)\n", text)
         self.assertRegex(text, r"PerfEventError\b")
@@ -257,9 +257,10 @@ class TestGroup(CountingTestCase):
 class TestTotals(unittest.TestCase):
     def test_calls_and_values_are_enough(self):
         totals = PerfEventTotals(3, {"cycles": 5})
-        self.assertEqual((totals.calls, totals.values, totals.scaled, totals.coverage, totals.seconds, totals.incomplete),
-                         (3, {"cycles": 5}, {}, {}, 0.0, 0))
+        self.assertEqual((totals.calls, totals.values, totals.scaled, totals.coverage, totals.seconds, totals.incomplete, totals.open),
+                         (3, {"cycles": 5}, {}, {}, 0.0, 0, 0))
         self.assertEqual(PerfEventTotals(calls=1, values={}, incomplete=2).incomplete, 2)
+        self.assertEqual(PerfEventTotals(calls=1, values={}, open=2).open, 2)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import unittest
 
 import perfscope
@@ -30,6 +31,17 @@ class TestTotals(RegionTestCase):
             again()
             self.assertEqual(perfscope.regions().get("work", perfscope.PerfEventTotals()).calls, 0)
         self.assertRaisesRegex(ValueError, "did you mean page-faults", perfscope.configure, "page-fault")
+
+    def test_passes_that_have_not_ended_are_open(self):
+        def told(total):
+            return total.open, total.calls
+        with perfscope.region("work"):
+            self.assertEqual(told(perfscope.regions()["work"]), (1, 0))
+        self.assertEqual(told(perfscope.regions()["work"]), (0, 1))
+        with perfscope.region("work"):
+            self.assertEqual(told(perfscope.regions()["work"]), (1, 1))
+            # It may end in another thread.
+            self.assertEqual(told(perfscope.regions(by_thread=True)["work"][threading.get_native_id()]), (0, 1))
 
     def test_a_counter_that_is_refused_reads_none_and_says_why(self):
         perfscope.configure(["page-faults", "cycles"])

@@ -67,9 +67,9 @@ static size_t fill_values(const struct ps_source_list *sources, const struct ps_
 	return nr;
 }
 
-/** A PerfEventTotals of @sums, with each counter of the run. New reference, or NULL with an exception set. */
+/** A PerfEventTotals of @sums, with each counter of the run; @open passes go on. New reference, or NULL with an exception set. */
 static PyObject *make_totals(const struct ps_program_regions *regions, PyObject *module,
-			     const struct ps_region_sums *sums)
+			     const struct ps_region_sums *sums, uint64_t open)
 {
 	_cleanup_free_ struct ps_total *values =
 		calloc(regions->sources->nr_sources + 1, sizeof(*values));
@@ -79,6 +79,7 @@ static PyObject *make_totals(const struct ps_program_regions *regions, PyObject 
 	struct ps_totals_head head = {
 		.calls = sums->calls,
 		.incomplete = sums->incomplete,
+		.open = open,
 		.seconds = sums->elapsed_ns / 1e9,
 	};
 	return ps_totals_create(module, &head, values, nr);
@@ -152,10 +153,10 @@ static PyObject *find_free_name(PyObject *dict, const char *name)
 }
 
 static bool add(const struct ps_program_regions *regions, PyObject *module, PyObject *dict,
-		const char *name, const struct ps_region_sums *sums)
+		const char *name, const struct ps_region_sums *sums, uint64_t open)
 {
 	_cleanup_pydecref_ PyObject *key = find_free_name(dict, name);
-	_cleanup_pydecref_ PyObject *totals = key ? make_totals(regions, module, sums) : NULL;
+	_cleanup_pydecref_ PyObject *totals = key ? make_totals(regions, module, sums, open) : NULL;
 	return totals && PyDict_SetItem(dict, key, totals) == 0;
 }
 
@@ -182,7 +183,7 @@ static bool add_threads(const struct ps_program_regions *regions, PyObject *modu
 		PyObject *threads = threads_of(names, dict, &totals[i]); // borrowed
 		_cleanup_pydecref_ PyObject *tid = threads ? PyLong_FromLong(totals[i].tid) : NULL;
 		_cleanup_pydecref_ PyObject *object =
-			tid ? make_totals(regions, module, &totals[i].sums) : NULL;
+			tid ? make_totals(regions, module, &totals[i].sums, 0) : NULL;
 		if (!object || PyDict_SetItem(threads, tid, object) < 0)
 			return false;
 	}
@@ -242,7 +243,7 @@ bool ps_program_regions_add_interval(struct ps_program_regions *regions, void *m
 	for (size_t i = 0; is_added && i < nr; i++) {
 		struct ps_region_sums sums =
 			sums_between(find_last(regions, now[i].name, i), &now[i].sums);
-		is_added = add(regions, module, dict, now[i].name, &sums);
+		is_added = add(regions, module, dict, now[i].name, &sums, now[i].open);
 	}
 	free(regions->last);
 	regions->last = now;
@@ -263,6 +264,6 @@ bool ps_program_regions_add_whole(const struct ps_program_regions *regions, void
 		return add_threads(regions, module, dict, now, nr);
 	bool is_added = true;
 	for (size_t i = 0; is_added && i < nr; i++)
-		is_added = add(regions, module, dict, now[i].name, &now[i].sums);
+		is_added = add(regions, module, dict, now[i].name, &now[i].sums, now[i].open);
 	return is_added;
 }

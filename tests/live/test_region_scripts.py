@@ -38,6 +38,26 @@ def __init__():
         self.assertEqual(told["totals"]["recursive"][:2], [20, 0])
         self.assertEqual(told["totals"]["outer"], [1, 0, 35])
 
+    def test_passes_that_have_not_ended_are_open(self):
+        self.run_own("""
+def told(totals):
+    return totals["work"].open, totals["work"].calls
+
+passing = perfscope.region("work")
+
+def __init__():
+    work(1)
+    passing.__enter__()
+
+def __interval__(totals):
+    print(json.dumps({"open": [told(totals), told(perfscope.regions())]}))
+    passing.__exit__(None, None, None)
+    print(json.dumps({"ended": told(perfscope.regions())}))
+    perfscope.stop()
+""", "-i", "50", args=("--run", "sleep", "5"))
+        told = {name: value for line in self.ended.json for name, value in line.items()}
+        self.assertEqual([told["open"], told["ended"], told["totals"]["work"][:2]], [[[1, 1], [1, 1]], [0, 2], [2, 0]])
+
     def test_threads_are_added_up(self):
         told = self.run_own("def __init__():\n    work(9)\n    in_threads(4, work, 50)\n")
         self.assertEqual(told["totals"]["work"], [5, 0, 209])

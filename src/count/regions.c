@@ -27,14 +27,6 @@ static struct ps_region_table *attached;
 static pthread_key_t thread_key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void end_thread(void *argument)
-{
-	pthread_mutex_lock(&engine_lock);
-	thread_destroy(argument, false);
-	pthread_mutex_unlock(&engine_lock);
-	engine_thread = NULL;
-}
-
 static void before_fork(void)
 {
 	pthread_mutex_lock(&engine_lock);
@@ -73,6 +65,17 @@ static void notice_fork(void)
 		pthread_mutex_lock(&engine_lock);
 	}
 	after_fork_in_child();
+}
+
+static void end_thread(void *argument)
+{
+	notice_fork();
+	if (!engine_thread)
+		return; // what it had is its parent's
+	pthread_mutex_lock(&engine_lock);
+	thread_destroy(argument, false);
+	pthread_mutex_unlock(&engine_lock);
+	engine_thread = NULL;
 }
 
 /** A word that the kernel makes 0 in each child that has memory of its own (Linux 4.14); before, one that stays. */

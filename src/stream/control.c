@@ -25,8 +25,15 @@ struct ps_error *ps_session_enable(struct ps_session *session)
 void ps_session_disable(struct ps_session *session)
 {
 	ps_opened_of(session)->is_enabled = false;
-	for (size_t i = session->nr_streams; i-- > 0;)
-		ioctl(session->streams[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+	// The first of a group stops all of it: events that belong together, as a begin and an end, stop at one moment.
+	for (size_t i = session->nr_streams; i-- > 0;) {
+		if (session->streams[i].is_leader)
+			ioctl(session->streams[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+	}
+	for (size_t i = session->nr_streams; i-- > 0;) {
+		if (!session->streams[i].is_leader)
+			ioctl(session->streams[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+	}
 }
 
 static bool is_hung_up(int fd)

@@ -251,6 +251,21 @@ class TestThreads(RegionTestCase):
         self.assert_clock(told, "one")
 
 
+    def test_begins_and_ends_stop_at_one_moment(self):
+        load = self.hold_load("wait", "+", "getppid", 3000000)
+        source = "def __exit__(totals): print([totals['get'].calls, totals['get'].incomplete])"
+        observer = self.start_script(source, COUNTERS, "-r", "get=syscalls:sys_enter_getppid..syscalls:sys_exit_getppid", "-m", "64M",
+                                     "-p", load.pid, "--duration", "0.3")
+        load.process.stdin.write(b"\n")
+        load.process.stdin.flush()
+        run = observer.wait()
+        load.process.kill()
+        [calls, incomplete] = run.json[0]
+        self.assertEqual([run.status, run.stderr], [0, ""])
+        self.assertGreater(calls, 1000)
+        self.assertLessEqual(incomplete, 1)
+
+
 class TestWords(RegionTestCase):
     def assert_refused(self, region, line):
         run = self.run_command("python", "-r", region, self.write("script.py", EACH), "--run", "/bin/true")

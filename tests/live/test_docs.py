@@ -52,7 +52,9 @@ def normalise_line(line):
 
 def normalise(output):
     """Lines without what differs from run to run: numbers, widths, folders, flags, how often a line comes."""
-    return list(dict.fromkeys(map(normalise_line, output.splitlines())))
+    lines = dict.fromkeys(map(normalise_line, output.splitlines()))
+    # A counter's row of an interval in which the program had ended, now and then the last one.
+    return [line for line in lines if not re.fullmatch(r"0 \S+( \(ns\))? 0 0 - -", line)]
 
 
 # What the examples of probes call ./prog.

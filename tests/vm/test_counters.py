@@ -211,10 +211,14 @@ class TestMultiplexing(CounterTestCase):
     def test_each_interval_is_told_as_a_part(self):
         events = ",".join(f"instructions/alias=i{i:02}/" for i in range(16))
         *intervals, whole = self.run_totals(events, "-i", "100", source=INTERVALS, load=["spin", 500])
-        self.assertGreaterEqual(len(intervals), 3)
+        # The thread is on the other CPU: where the guest's CPUs have to wait for their host, the reads of one interval
+        # are spread over tens of milliseconds, and each event has an interval of its own, as short as one turn.
         for result in [*intervals, whole]:
-            self.assertEqual(set(result["values"].values()), {None}, result)
-            self.assertTrue(all(part < 0.8 for part in result["coverage"].values()), result)
+            for name, part in result["coverage"].items():
+                self.assertEqual(result["values"][name] is None, part < 1, (name, result))
+        parts = [result for result in intervals if max(result["coverage"].values()) < 1]
+        self.assertGreaterEqual(len(parts), 3, intervals)
+        self.assertLess(max(whole["coverage"].values()), 0.8, whole)
 
     def test_as_many_as_there_are_counters_are_whole(self):
         for nr, load in ((5, ["spin", 50]), (6, ["fork", 3]), (6, ["fork", 100]), (6, ["threads", 3, 50])):

@@ -18,7 +18,7 @@ endif
 all: ## Build the command, the extension module and the library (the default)
 
 # These start other makes, or need nothing that `make deps` brings: they are read on a bare machine too.
-DOORS := help deps demo test test-vm vm-root vm-programs check-asan check-pythons bench clean format
+DOORS := help deps demo test test-vm vm-root vm-programs check-asan check-tsan check-pythons bench clean format
 GOALS := $(or $(MAKECMDGOALS),all)
 
 include scripts/build/doors.mk

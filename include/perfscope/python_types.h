@@ -84,7 +84,6 @@ struct ps_module_state {
 	PyObject *quick_regions[PS_NR_QUICK_REGIONS];
 	PyObject *region_tools;			// module of region_tools.py; NULL: not used yet
 	struct ps_region_frames *region_frames; // owned; NULL: no region was entered yet
-	bool is_overhead_subtracted;		// as configure() was told
 	PyObject *perf_event_error;
 	PyObject *decode_error;
 	const struct ps_host *host; // borrowed, NULL outside a run

@@ -22,12 +22,13 @@ struct ps_error *ps_region_find(const char *name, struct ps_region **ret);
 /**
  * Count @counters for the regions of this process from now on, in a table of its own; sums start at zero.
  *
+ * @is_cost_subtracted: what is read has the cost of its passes taken off.
  * The calling thread's counters are opened here, so that what is refused is told by this error (PS_GROUP_STRICT; else
  * where nothing is left). In a program that perfscope observes, its events come first and these are added;
  * perfscope's table gets its own alone. Whoever offers this measures the cost of a pass then: ps_regions_calibrate.
  */
 struct ps_error *ps_regions_configure(const struct ps_counter *counters, size_t nr,
-				      unsigned int group_flags);
+				      unsigned int group_flags, bool is_cost_subtracted);
 
 /** Write to @table from now on, which is kept by the caller for as long as the process lives. */
 struct ps_error *ps_regions_attach(struct ps_region_table *table);
@@ -74,32 +75,43 @@ void ps_region_leave_with(struct ps_region *region, const struct ps_region_parts
  */
 void ps_region_abandon(struct ps_region *region, const struct ps_region_parts *parts);
 
-/** The counters whose sums ps_regions_read returns, in their order; they stay until the next configure. */
-const struct ps_counter *ps_regions_counters(size_t *ret_nr);
+/** What the regions of this process counted, all of it under one configure; it stays whole beside another. */
+struct ps_regions_reading {
+	const struct ps_counter *counters; // of the sums, in their order
+	size_t nr_counters;
+	struct ps_region_total *totals; // as of ps_region_table_read
+	size_t nr;
+	struct ps_region_sums cost; // of an empty pass, by ps_regions_calibrate; calls 0: not known
+	bool is_cost_subtracted;    // from totals
+	size_t nr_groups;	    // of the kernel, as ps_region_table_nr_groups
+	uint64_t nr_missed;  // so often a thread found no room for a region: its passes are missing
+	struct setup *setup; // what the pointers are of; NULL: nobody looks, and all is 0
+};
+
+struct ps_error *ps_regions_read(bool by_thread, struct ps_regions_reading *ret);
+void ps_regions_reading_release(struct ps_regions_reading *reading);
 /** Why counter @index has no value; NULL: it has. */
-const char *ps_regions_reason(size_t index);
-/** The sums of this process's regions, as ps_region_table_read. */
-struct ps_error *ps_regions_read(bool by_thread, struct ps_region_total **ret, size_t *ret_nr);
+const char *ps_regions_reading_reason(const struct ps_regions_reading *reading, size_t index);
+
+static inline void ps_regions_reading_release_p(struct ps_regions_reading *reading)
+{
+	ps_regions_reading_release(reading);
+}
+#define _cleanup_regions_reading_ _cleanup_(ps_regions_reading_release_p)
+
+/** Sums start from zero again. */
 struct ps_error *ps_regions_reset(void);
-
-/** Into how many groups of the kernel the counters are split, as ps_region_table_nr_groups. */
-size_t ps_regions_nr_groups(void);
-
-/** How often a thread found no room for a region, whose passes are then missing in the sums. */
-uint64_t ps_regions_nr_missed(void);
 
 /** One empty pass of @region, made as users make theirs; false: it failed. */
 typedef bool ps_region_pass_function(struct ps_region *region, void *argument);
 
 /**
- * Measure what an empty pass counts by itself in the calling thread, as @pass makes it, with nothing of it in the totals.
+ * Measure what an empty pass counts by itself in the calling thread, as @pass makes it, with nothing of it in the totals:
+ * the median of many, for what is read from now on.
  *
- * False: there is no memory, nobody looks, or @pass failed. Then nothing is known.
+ * False: there is no memory, nobody looks, @pass failed, or another thread configured meanwhile. Then nothing is known.
  */
 bool ps_regions_calibrate(struct ps_region *region, ps_region_pass_function *pass, void *argument);
-
-/** What was measured, values and time: the median of many. calls: of how many; 0: nothing is known. */
-void ps_regions_overhead(struct ps_region_sums *ret);
 
 /** Take what @cost says of a pass off the values and the time of @sums for each of its calls, never below 0. */
 void ps_regions_take_off(struct ps_region_sums *sums, const struct ps_region_sums *cost);

@@ -6,6 +6,7 @@ SUBMAKE = $(MAKE) --no-print-directory
 
 ASAN_BUILD := build-asan
 ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all
+TSAN_BUILD := build-tsan
 
 .PHONY: help
 help: ## Show this list
@@ -36,6 +37,12 @@ check-asan: deps ## Run the unit, fuzz and Python tests under ASan and UBSan, bu
 		LDFLAGS="$(ASAN_FLAGS)" all test-programs
 	@$(PYTHON) scripts/build/run_tests.py --build $(ASAN_BUILD) --python $(PYTHON) --asan unit fuzz python
 
+.PHONY: check-tsan
+check-tsan: deps ## Run the tests of threads in regions under ThreadSanitizer, built in build-tsan
+	+@$(SUBMAKE) BUILD=$(TSAN_BUILD) CFLAGS="-O1 -g -fno-omit-frame-pointer -Wno-maybe-uninitialized -fsanitize=thread" \
+		LTO= LDFLAGS=-fsanitize=thread $(TSAN_BUILD)/tests/test_region_threads
+	@$(PYTHON) $(RUN_TESTS) --build $(TSAN_BUILD) unit
+
 .PHONY: check-pythons
 check-pythons: ## Build for each Python 3.9 to 3.13 on PATH and in PYTHONS, and run the Python tests
 	@scripts/build/deps.sh "$(PYTHON)" python3-exceptiongroup
@@ -48,7 +55,7 @@ bench: deps ## Measure speed, start-up, memory and loss; writes the table of doc
 
 .PHONY: clean
 clean: ## Remove all that was built
-	rm -rf $(BUILD) $(ASAN_BUILD)
+	rm -rf $(BUILD) $(ASAN_BUILD) $(TSAN_BUILD)
 
 .PHONY: format
 format: ## Apply clang-format to all C files

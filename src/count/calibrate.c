@@ -12,8 +12,6 @@ struct samples {
 	uint64_t values[PS_MAX_COUNTERS][NR_PASSES];
 };
 
-static struct ps_region_sums overhead;
-
 static int compare(const void *left, const void *right)
 {
 	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
@@ -99,18 +97,10 @@ bool ps_regions_calibrate(struct ps_region *region, ps_region_pass_function *pas
 					   .invalid = whole_sums(&samples->slot)->invalid };
 	for (size_t i = 0; i < samples->slot.nr_counters; i++)
 		measured.counted[i].value = median(samples->values[i]);
-	overhead = measured;
+	pthread_mutex_lock(&engine_lock);
+	thread->setup->cost = measured;
+	pthread_mutex_unlock(&engine_lock);
 	return true;
-}
-
-void calibrate_forget(void)
-{
-	overhead = (struct ps_region_sums){ 0 };
-}
-
-void ps_regions_overhead(struct ps_region_sums *ret)
-{
-	*ret = overhead;
 }
 
 static uint64_t less(uint64_t value, uint64_t cost)

@@ -35,6 +35,8 @@ struct setup {
 	unsigned int group_flags;
 	struct ps_counter counters[PS_MAX_COUNTERS]; // of all sinks, without doubles
 	struct sink sinks[NR_SINKS];
+	bool is_cost_subtracted;
+	struct ps_region_sums cost; // of an empty pass, under engine_lock
 };
 
 /** What one thread has of one region. */
@@ -93,6 +95,10 @@ void setup_tell_group(const struct setup *setup, const struct ps_counter_group *
 PS_DEFINE_CLEANUP(struct setup *, setup_unref, setup_unref)
 #define _cleanup_setup_ _cleanup_(setup_unref_p)
 
+/** The setup of now, which the caller gives back by setup_put; NULL: nobody looks. */
+struct setup *setup_get(void);
+void setup_put(struct setup *setup);
+
 /** The calling thread, ready to count; NULL: nobody looks. */
 static inline struct thread *thread_ready(void)
 {
@@ -100,7 +106,8 @@ static inline struct thread *thread_ready(void)
 	const struct setup *setup = atomic_load_explicit(&engine_setup, memory_order_acquire);
 	if (PS_UNLIKELY(!setup))
 		return NULL;
-	bool is_ready = thread && thread->setup == setup && *engine_mark;
+	bool is_ready =
+		thread && thread->setup == setup && __atomic_load_n(engine_mark, __ATOMIC_RELAXED);
 	return PS_LIKELY(is_ready) ? thread : thread_renew();
 }
 
@@ -115,8 +122,5 @@ uint64_t setup_next_number(void);
 
 /** Count @nr passes as incomplete, of which @nr_opened were open. */
 void pass_count_incomplete(const struct pass *pass, uint32_t nr, int nr_opened);
-
-/** What an empty pass counts is not known until it is measured again. */
-void calibrate_forget(void);
 
 #endif

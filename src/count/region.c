@@ -9,7 +9,6 @@
 #define EXPORTED __attribute__((visibility("default")))
 
 static __thread char last_error[256];
-static bool is_overhead_subtracted; // as configure was told
 
 /** Keep the message of @error, which is taken over; -1, or 0 where it is NULL. */
 static int keep_error(struct ps_error *error)
@@ -57,13 +56,14 @@ static bool pass_empty(struct ps_region *region, void *name)
 	return true;
 }
 
+/** Where that fails, the cost stays unknown. */
 static struct ps_error *measure_overhead(void)
 {
 	static char name[] = "(empty)";
 	struct ps_region *region;
 	struct ps_error *error = ps_region_find(name, &region);
-	if (!error && !ps_regions_calibrate(region, pass_empty, name))
-		error = &ps_enomem;
+	if (!error)
+		ps_regions_calibrate(region, pass_empty, name);
 	return error;
 }
 
@@ -78,11 +78,8 @@ EXPORTED int perfscope_region_configure(const char *events, unsigned int flags)
 		counters[i].exclude = PS_EXCLUDE_KERNEL | PS_EXCLUDE_HV;
 	unsigned int group_flags = flags & PERFSCOPE_REGION_STRICT ? PS_GROUP_STRICT : 0;
 	group_flags |= flags & PERFSCOPE_REGION_INHERIT ? PS_GROUP_INHERIT : 0;
-	error = ps_regions_configure(counters, nr, group_flags);
-	if (error)
-		return keep_error(error);
-	is_overhead_subtracted = flags & PERFSCOPE_REGION_SUBTRACT;
-	return keep_error(measure_overhead());
+	error = ps_regions_configure(counters, nr, group_flags, flags & PERFSCOPE_REGION_SUBTRACT);
+	return keep_error(error ? error : measure_overhead());
 }
 
 EXPORTED const char *perfscope_region_error(void)
@@ -109,39 +106,31 @@ static struct perfscope_region_value make_value(const struct ps_region_sums *sum
 	return value;
 }
 
-static struct perfscope_region_total make_totals(const struct ps_region_sums *sums)
+static struct perfscope_region_total make_totals(const struct ps_regions_reading *reading,
+						 const struct ps_region_sums *sums)
 {
 	struct perfscope_region_total totals = {
 		.calls = sums->calls,
 		.incomplete = sums->incomplete,
 		.seconds = sums->elapsed_ns / 1e9,
+		.nr_values = reading->nr_counters,
 	};
-	const struct ps_counter *counters = ps_regions_counters(&totals.nr_values);
 	for (size_t i = 0; i < totals.nr_values; i++)
-		totals.values[i] = make_value(sums, i, counters[i].name);
+		totals.values[i] = make_value(sums, i, reading->counters[i].name);
 	return totals;
-}
-
-static void take_off_overhead(struct ps_region_sums *sums)
-{
-	struct ps_region_sums cost;
-	ps_regions_overhead(&cost);
-	if (is_overhead_subtracted)
-		ps_regions_take_off(sums, &cost);
 }
 
 EXPORTED int perfscope_region_totals(const char *name, struct perfscope_region_total *ret)
 {
-	_cleanup_free_ struct ps_region_total *totals = NULL;
-	size_t nr;
-	struct ps_error *error = ps_regions_read(false, &totals, &nr);
+	_cleanup_regions_reading_ struct ps_regions_reading reading;
+	struct ps_error *error = ps_regions_read(false, &reading);
 	name = name ? name : "";
-	for (size_t i = 0; !error && i < nr; i++) {
-		if (strncmp(totals[i].name, name, PS_REGION_NAME_SIZE - 1))
+	for (size_t i = 0; i < reading.nr; i++) {
+		const struct ps_region_total *total = &reading.totals[i];
+		if (strncmp(total->name, name, PS_REGION_NAME_SIZE - 1))
 			continue;
-		take_off_overhead(&totals[i].sums);
-		*ret = make_totals(&totals[i].sums);
-		ret->open = totals[i].open;
+		*ret = make_totals(&reading, &total->sums);
+		ret->open = total->open;
 		return 0;
 	}
 	return keep_error(
@@ -151,12 +140,13 @@ EXPORTED int perfscope_region_totals(const char *name, struct perfscope_region_t
 
 EXPORTED int perfscope_region_overhead(struct perfscope_region_total *ret)
 {
-	struct ps_region_sums cost;
-	ps_regions_overhead(&cost);
-	if (!cost.calls)
-		return keep_error(
-			ps_error_format(PS_ERROR_NOT_FOUND, "the cost of a pass was not measured"));
-	*ret = make_totals(&cost);
+	_cleanup_regions_reading_ struct ps_regions_reading reading;
+	struct ps_error *error = ps_regions_read(false, &reading);
+	if (!error && !reading.cost.calls)
+		error = ps_error_format(PS_ERROR_NOT_FOUND, "the cost of a pass was not measured");
+	if (error)
+		return keep_error(error);
+	*ret = make_totals(&reading, &reading.cost);
 	return 0;
 }
 
@@ -165,32 +155,33 @@ EXPORTED int perfscope_region_reset(void)
 	return keep_error(ps_regions_reset());
 }
 
-/** The table of the @nr @totals. False: no memory. */
-static bool write_table(FILE *file, const struct ps_region_total *totals, size_t nr)
+/** The table of all regions. False: no memory. */
+static bool write_table(FILE *file, const struct ps_regions_reading *reading)
 {
-	size_t nr_counters;
-	const struct ps_counter *counters = ps_regions_counters(&nr_counters);
-	_cleanup_text_table_ struct ps_text_table table = { .nr_columns = 3 + nr_counters };
+	_cleanup_text_table_ struct ps_text_table table = { .nr_columns =
+								    3 + reading->nr_counters };
 	ps_text_table_add(&table, "region");
 	ps_text_table_add(&table, "calls");
 	ps_text_table_add(&table, "seconds");
-	for (size_t i = 0; i < nr_counters; i++)
-		ps_text_table_add(&table, "%s", counters[i].name);
-	for (size_t i = 0; i < nr; i++) {
-		ps_text_table_add(&table, "%s", totals[i].name);
-		ps_text_table_add(&table, "%" PRIu64, totals[i].sums.calls);
-		ps_text_table_add(&table, "%.6f", totals[i].sums.elapsed_ns / 1e9);
-		for (size_t c = 0; c < nr_counters; c++)
-			ps_region_text_add_value(&table, &totals[i].sums.counted[c],
-						 !(totals[i].sums.invalid >> c & 1));
+	for (size_t i = 0; i < reading->nr_counters; i++)
+		ps_text_table_add(&table, "%s", reading->counters[i].name);
+	for (size_t i = 0; i < reading->nr; i++) {
+		const struct ps_region_sums *sums = &reading->totals[i].sums;
+		ps_text_table_add(&table, "%s", reading->totals[i].name);
+		ps_text_table_add(&table, "%" PRIu64, sums->calls);
+		ps_text_table_add(&table, "%.6f", sums->elapsed_ns / 1e9);
+		for (size_t c = 0; c < reading->nr_counters; c++)
+			ps_region_text_add_value(&table, &sums->counted[c],
+						 !(sums->invalid >> c & 1));
 	}
 	return ps_text_table_write(&table, file);
 }
 
-/** What the table above cannot show. */
-static void write_notes(FILE *file, const struct ps_region_total *total)
+/** What the table cannot show of one region. */
+static void write_notes(FILE *file, const struct ps_regions_reading *reading,
+			const struct ps_region_total *total)
 {
-	struct perfscope_region_total totals = make_totals(&total->sums);
+	struct perfscope_region_total totals = make_totals(reading, &total->sums);
 	char name[PS_REGION_NAME_SIZE];
 	memcpy(name, total->name, sizeof(name));
 	ps_text_make_plain(name);
@@ -208,56 +199,52 @@ static void write_notes(FILE *file, const struct ps_region_total *total)
 	}
 }
 
-static struct ps_error *not_written(void)
+static void write_overhead(FILE *file, const struct ps_regions_reading *reading)
 {
-	return ps_error_format(PS_ERROR_OS, "the report was not written");
-}
-
-static void write_overhead(FILE *file)
-{
-	struct ps_region_sums cost;
-	size_t nr;
-	const struct ps_counter *counters = ps_regions_counters(&nr);
-	ps_regions_overhead(&cost);
+	const struct ps_region_sums *cost = &reading->cost;
 	const char *between = "an empty pass counts ";
-	for (size_t i = 0; cost.calls && i < nr; i++) {
-		if (cost.invalid >> i & 1)
+	for (size_t i = 0; cost->calls && i < reading->nr_counters; i++) {
+		if (cost->invalid >> i & 1)
 			continue;
-		fprintf(file, "%s%" PRIu64 " %s", between, cost.counted[i].value, counters[i].name);
+		fprintf(file, "%s%" PRIu64 " %s", between, cost->counted[i].value,
+			reading->counters[i].name);
 		between = ", ";
 	}
 	if (*between == ',')
-		fputs(is_overhead_subtracted ? "; taken off above\n" : "\n", file);
+		fputs(reading->is_cost_subtracted ? "; taken off above\n" : "\n", file);
+}
+
+/** What the table cannot show of the whole. */
+static void write_rest(FILE *file, const struct ps_regions_reading *reading)
+{
+	for (size_t i = 0; i < reading->nr_counters; i++) {
+		const char *reason = ps_regions_reading_reason(reading, i);
+		if (reason)
+			fprintf(file, "%s: %s\n", reading->counters[i].name, reason);
+	}
+	if (reading->nr_groups > 1)
+		fprintf(file, PS_REGION_TEXT_SPLIT "\n", reading->nr_groups);
+	write_overhead(file, reading);
+	if (reading->nr_missed)
+		fprintf(file,
+			"no room for a region in a thread, %llu times: its passes are missing\n",
+			(unsigned long long)reading->nr_missed);
 }
 
 EXPORTED int perfscope_region_report(FILE *file)
 {
-	_cleanup_free_ struct ps_region_total *totals = NULL;
-	size_t nr, nr_counters;
-	struct ps_error *error = ps_regions_read(false, &totals, &nr);
+	_cleanup_regions_reading_ struct ps_regions_reading reading;
+	struct ps_error *error = ps_regions_read(false, &reading);
 	if (error)
 		return keep_error(error);
-	if (!ps_regions_are_active()) {
+	if (!reading.setup)
 		fprintf(file, "no region is counted: call perfscope_region_configure() first\n");
-		return ferror(file) ? keep_error(not_written()) : 0;
-	}
-	for (size_t i = 0; i < nr; i++)
-		take_off_overhead(&totals[i].sums);
-	if (!write_table(file, totals, nr))
+	else if (!write_table(file, &reading))
 		return keep_error(&ps_enomem);
-	const struct ps_counter *counters = ps_regions_counters(&nr_counters);
-	for (size_t i = 0; i < nr; i++)
-		write_notes(file, &totals[i]);
-	for (size_t i = 0; i < nr_counters; i++) {
-		if (ps_regions_reason(i))
-			fprintf(file, "%s: %s\n", counters[i].name, ps_regions_reason(i));
-	}
-	if (ps_regions_nr_groups() > 1)
-		fprintf(file, PS_REGION_TEXT_SPLIT "\n", ps_regions_nr_groups());
-	write_overhead(file);
-	if (ps_regions_nr_missed())
-		fprintf(file,
-			"no room for a region in a thread, %llu times: its passes are missing\n",
-			(unsigned long long)ps_regions_nr_missed());
-	return ferror(file) ? keep_error(not_written()) : 0;
+	for (size_t i = 0; i < reading.nr; i++)
+		write_notes(file, &reading, &reading.totals[i]);
+	write_rest(file, &reading);
+	if (ferror(file))
+		return keep_error(ps_error_format(PS_ERROR_OS, "the report was not written"));
+	return 0;
 }

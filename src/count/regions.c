@@ -22,7 +22,7 @@ uint32_t *engine_mark = &mark_of_all;
 
 // Under engine_lock.
 static struct thread *threads;
-static struct ps_region_table *attached;
+static struct ps_region_table *_Atomic attached;
 
 static pthread_key_t thread_key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -130,12 +130,13 @@ static void install(struct setup *setup)
 }
 
 struct ps_error *ps_regions_configure(const struct ps_counter *counters, size_t nr,
-				      unsigned int group_flags)
+				      unsigned int group_flags, bool is_cost_subtracted)
 {
 	_cleanup_setup_ struct setup *setup = NULL;
 	struct ps_error *error = setup_new(counters, nr, group_flags, attached, &setup);
 	if (error)
 		return error;
+	setup->is_cost_subtracted = is_cost_subtracted;
 	_cleanup_counter_group_ struct ps_counter_group *group = NULL;
 	// Beside perfscope's events, only those of this process are held to PS_GROUP_STRICT.
 	unsigned int strict = setup->nr_sinks == 1 ? group_flags & PS_GROUP_STRICT : 0;
@@ -147,7 +148,6 @@ struct ps_error *ps_regions_configure(const struct ps_counter *counters, size_t 
 		return error;
 	setup_tell_group(setup, group);
 	install(take_ptr(setup));
-	calibrate_forget();
 	return NULL;
 }
 
@@ -164,9 +164,11 @@ struct ps_error *ps_regions_attach(struct ps_region_table *table)
 	const struct ps_counter *counters = ps_region_table_counters(source, &nr);
 	struct setup *setup;
 	struct ps_error *error = setup_new(counters, nr, flags, table, &setup);
-	if (!error)
-		install(setup);
-	return error;
+	if (error)
+		return error;
+	setup->is_cost_subtracted = now && now->is_cost_subtracted;
+	install(setup);
+	return NULL;
 }
 
 bool ps_regions_attach_environment(void)
@@ -192,7 +194,7 @@ bool ps_regions_are_of_run(void)
 
 bool ps_regions_are_active(void)
 {
-	return perfscope_region_is_active;
+	return __atomic_load_n(&perfscope_region_is_active, __ATOMIC_RELAXED);
 }
 
 /** What @error says behind the name of a counter, which a refusal of all begins with. */
@@ -253,21 +255,7 @@ struct thread *thread_renew(void)
 	return thread;
 }
 
-const struct ps_counter *ps_regions_counters(size_t *ret_nr)
-{
-	const struct setup *setup = atomic_load(&engine_setup);
-	*ret_nr = 0;
-	return setup ? ps_region_table_counters(setup->sinks[SINK_OWN].table, ret_nr) : NULL;
-}
-
-const char *ps_regions_reason(size_t index)
-{
-	const struct setup *setup = atomic_load(&engine_setup);
-	return setup ? ps_region_table_reason(setup->sinks[SINK_OWN].table, index) : NULL;
-}
-
-/** The setup of now, which the caller gives back by put_setup. */
-static struct setup *get_setup(void)
+struct setup *setup_get(void)
 {
 	notice_fork();
 	pthread_mutex_lock(&engine_lock);
@@ -278,53 +266,9 @@ static struct setup *get_setup(void)
 	return setup;
 }
 
-static void put_setup(struct setup *setup)
+void setup_put(struct setup *setup)
 {
 	pthread_mutex_lock(&engine_lock);
 	setup_unref(setup);
 	pthread_mutex_unlock(&engine_lock);
-}
-
-struct ps_error *ps_regions_read(bool by_thread, struct ps_region_total **ret, size_t *ret_nr)
-{
-	struct setup *setup = get_setup();
-	if (!setup) {
-		*ret = NULL;
-		*ret_nr = 0;
-		return NULL;
-	}
-	struct ps_error *error =
-		ps_region_table_read(setup->sinks[SINK_OWN].table, by_thread, false, ret, ret_nr);
-	put_setup(setup);
-	return error;
-}
-
-struct ps_error *ps_regions_reset(void)
-{
-	struct setup *setup = get_setup();
-	if (!setup)
-		return NULL;
-	struct ps_error *error = ps_region_table_reset(setup->sinks[SINK_OWN].table);
-	put_setup(setup);
-	return error;
-}
-
-size_t ps_regions_nr_groups(void)
-{
-	struct setup *setup = get_setup();
-	if (!setup)
-		return 0;
-	size_t nr = ps_region_table_nr_groups(setup->sinks[SINK_OWN].table);
-	put_setup(setup);
-	return nr;
-}
-
-uint64_t ps_regions_nr_missed(void)
-{
-	struct setup *setup = get_setup();
-	if (!setup)
-		return 0;
-	uint64_t nr = ps_region_table_nr_missed(setup->sinks[SINK_OWN].table);
-	put_setup(setup);
-	return nr;
 }

@@ -93,46 +93,23 @@ PyObject *ps_regions_configure_python(PyObject *module, PyObject *args, PyObject
 	for (size_t i = 0; user_only && i < nr; i++)
 		counters[i].exclude = PS_EXCLUDE_KERNEL | PS_EXCLUDE_HV;
 	struct ps_error *error = ps_regions_configure(
-		counters, nr, (strict ? PS_GROUP_STRICT : 0) | (inherit ? PS_GROUP_INHERIT : 0));
+		counters, nr, (strict ? PS_GROUP_STRICT : 0) | (inherit ? PS_GROUP_INHERIT : 0),
+		subtract);
 	if (error)
 		return raise_error(module, error);
-	ps_module_state(module)->is_overhead_subtracted = subtract;
 	if (!measure_overhead(module))
 		return NULL;
 	Py_RETURN_NONE;
 }
 
-/** What this process's own regions counted. */
-struct reading {
-	const struct ps_counter *counters;
-	size_t nr_counters;
-	struct ps_region_total *totals; // owned
-	size_t nr;
-	struct ps_region_sums overhead; // of a pass, 0: not to be taken off
-};
-
-static struct ps_error *read_regions(const struct ps_module_state *state, bool by_thread,
-				     struct reading *ret)
-{
-	*ret = (struct reading){ 0 };
-	if (!ps_regions_are_active())
-		return NULL;
-	ret->counters = ps_regions_counters(&ret->nr_counters);
-	if (state->is_overhead_subtracted)
-		ps_regions_overhead(&ret->overhead);
-	return ps_regions_read(by_thread, &ret->totals, &ret->nr);
-}
-
 /** A PerfEventTotals of @total. New reference, or NULL with an exception set. */
-static PyObject *make_totals(PyObject *module, const struct reading *reading,
+static PyObject *make_totals(PyObject *module, const struct ps_regions_reading *reading,
 			     const struct ps_region_total *total)
 {
 	const struct ps_region_sums *sums = &total->sums;
-	struct ps_region_sums rest = *sums;
-	ps_regions_take_off(&rest, &reading->overhead);
 	struct ps_total values[PS_MAX_COUNTERS];
 	for (size_t i = 0; i < reading->nr_counters; i++) {
-		const struct ps_counter_reading *counted = &rest.counted[i];
+		const struct ps_counter_reading *counted = &sums->counted[i];
 		values[i] = (struct ps_total){
 			.name = reading->counters[i].name,
 			.value = counted->value,
@@ -145,7 +122,7 @@ static PyObject *make_totals(PyObject *module, const struct reading *reading,
 		.calls = sums->calls,
 		.incomplete = sums->incomplete,
 		.open = total->open,
-		.seconds = rest.elapsed_ns / 1e9,
+		.seconds = sums->elapsed_ns / 1e9,
 	};
 	return ps_totals_create(module, &head, values, reading->nr_counters);
 }
@@ -157,7 +134,7 @@ static PyObject *dict_of(PyObject *dict, PyObject *name)
 	return empty ? PyDict_SetDefault(dict, name, empty) : NULL;
 }
 
-static bool add_total(PyObject *module, PyObject *dict, const struct reading *reading,
+static bool add_total(PyObject *module, PyObject *dict, const struct ps_regions_reading *reading,
 		      const struct ps_region_total *total, bool by_thread)
 {
 	_cleanup_pydecref_ PyObject *name = ps_text_to_python(total->name, strlen(total->name));
@@ -171,7 +148,8 @@ static bool add_total(PyObject *module, PyObject *dict, const struct reading *re
 	return tid && PyDict_SetItem(threads, tid, totals) == 0;
 }
 
-static PyObject *make_regions(PyObject *module, const struct reading *reading, bool by_thread)
+static PyObject *make_regions(PyObject *module, const struct ps_regions_reading *reading,
+			      bool by_thread)
 {
 	_cleanup_pydecref_ PyObject *dict = PyDict_New();
 	for (size_t i = 0; dict && i < reading->nr; i++) {
@@ -190,13 +168,11 @@ PyObject *ps_regions_python(PyObject *module, PyObject *args, PyObject *kwargs)
 	const struct ps_host *host = host_of(module);
 	if (host)
 		return host->make_regions(host->argument, by_thread);
-	struct reading reading;
-	struct ps_error *error = read_regions(ps_module_state(module), by_thread, &reading);
+	_cleanup_regions_reading_ struct ps_regions_reading reading;
+	struct ps_error *error = ps_regions_read(by_thread, &reading);
 	if (error)
 		return raise_error(module, error);
-	PyObject *regions = make_regions(module, &reading, by_thread);
-	free(reading.totals);
-	return regions;
+	return make_regions(module, &reading, by_thread);
 }
 
 PyObject *ps_regions_reset_python(PyObject *module, PyObject *unused)
@@ -207,18 +183,18 @@ PyObject *ps_regions_reset_python(PyObject *module, PyObject *unused)
 			"reset: the totals of a run are perfscope's, and cannot start anew");
 		return NULL;
 	}
-	struct ps_error *error = ps_regions_are_active() ? ps_regions_reset() : NULL;
+	struct ps_error *error = ps_regions_reset();
 	if (error)
 		return raise_error(module, error);
 	Py_RETURN_NONE;
 }
 
 /** {name: reason} of counters without a value. */
-static PyObject *make_reasons(PyObject *module, const struct reading *reading)
+static PyObject *make_reasons(PyObject *module, const struct ps_regions_reading *reading)
 {
 	_cleanup_pydecref_ PyObject *reasons = PyDict_New();
 	for (size_t i = 0; reasons && i < reading->nr_counters; i++) {
-		const char *reason = ps_regions_reason(i);
+		const char *reason = ps_regions_reading_reason(reading, i);
 		_cleanup_pydecref_ PyObject *text = reason ? PyUnicode_FromString(reason) : NULL;
 		if (reason &&
 		    (!text || PyDict_SetItemString(reasons, reading->counters[i].name, text) < 0))
@@ -228,22 +204,20 @@ static PyObject *make_reasons(PyObject *module, const struct reading *reading)
 }
 
 /** What an empty pass counts of counter @index, None where that has no value. New reference. */
-static PyObject *overhead_to_python(const struct ps_region_sums *overhead, size_t index)
+static PyObject *cost_to_python(const struct ps_region_sums *cost, size_t index)
 {
-	if (overhead->invalid >> index & 1)
+	if (cost->invalid >> index & 1)
 		Py_RETURN_NONE;
-	return ps_unsigned_to_python(overhead->counted[index].value);
+	return ps_unsigned_to_python(cost->counted[index].value);
 }
 
 /** {name: count or None} of an empty pass; empty where it was not measured. */
-static PyObject *make_overhead(PyObject *module, const struct reading *reading)
+static PyObject *make_overhead(PyObject *module, const struct ps_regions_reading *reading)
 {
-	struct ps_region_sums overhead = { 0 };
-	if (ps_regions_are_active())
-		ps_regions_overhead(&overhead);
+	const struct ps_region_sums *cost = &reading->cost;
 	_cleanup_pydecref_ PyObject *counts = PyDict_New();
-	for (size_t i = 0; counts && overhead.calls && i < reading->nr_counters; i++) {
-		_cleanup_pydecref_ PyObject *count = overhead_to_python(&overhead, i);
+	for (size_t i = 0; counts && cost->calls && i < reading->nr_counters; i++) {
+		_cleanup_pydecref_ PyObject *count = cost_to_python(cost, i);
 		if (!count || PyDict_SetItemString(counts, reading->counters[i].name, count) < 0)
 			return NULL;
 	}
@@ -270,7 +244,7 @@ static PyObject *make_told(PyObject *events, PyObject *regions, PyObject *reason
 }
 
 /** {name: passes that have begun and not ended}. */
-static PyObject *make_open(const struct reading *reading)
+static PyObject *make_open(const struct ps_regions_reading *reading)
 {
 	_cleanup_pydecref_ PyObject *open = PyDict_New();
 	for (size_t i = 0; open && i < reading->nr; i++) {
@@ -297,19 +271,14 @@ static PyObject *tell_of_run(const struct ps_host *host)
 
 static PyObject *tell_of_process(PyObject *module)
 {
-	const struct ps_module_state *state = ps_module_state(module);
-	struct reading reading;
-	struct ps_error *error = read_regions(state, false, &reading);
+	_cleanup_regions_reading_ struct ps_regions_reading reading;
+	struct ps_error *error = ps_regions_read(false, &reading);
 	if (error)
 		return raise_error(module, error);
-	PyObject *told =
-		make_told(ps_counters_to_python(reading.counters, reading.nr_counters),
-			  make_regions(module, &reading, false), make_reasons(module, &reading),
-			  make_overhead(module, &reading), make_open(&reading),
-			  state->is_overhead_subtracted, ps_regions_nr_groups(),
-			  ps_regions_are_active() ? ps_regions_nr_missed() : 0);
-	free(reading.totals);
-	return told;
+	return make_told(ps_counters_to_python(reading.counters, reading.nr_counters),
+			 make_regions(module, &reading, false), make_reasons(module, &reading),
+			 make_overhead(module, &reading), make_open(&reading),
+			 reading.is_cost_subtracted, reading.nr_groups, reading.nr_missed);
 }
 
 PyObject *ps_regions_report_python(PyObject *module, PyObject *args, PyObject *kwargs)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What is told of regions: totals, reports, reasons."""
 
+import gc
 import io
 import json
 import os
@@ -80,6 +81,33 @@ class TestTotals(RegionTestCase):
         whole, rest = (min(empty_ns(subtract) for _ in range(10)) for subtract in (False, True))
         self.assertGreater(whole, 100)
         self.assertLess(rest, whole / 2)
+
+    def test_totals_stay_whole_when_their_making_configures_anew(self):
+        """Objects that regions() makes may set off a collection, and with it any code."""
+        class Configurer:
+            def __del__(self):
+                perfscope.configure("context-switches")
+
+        for nr in range(300):
+            with perfscope.region(f"r{nr}"):
+                pass
+        perfscope.regions()
+        threshold = gc.get_threshold()
+        gc.disable()
+        cycle = [Configurer()]
+        cycle.append(cycle)
+        del cycle
+        gc.set_threshold(50)
+        gc.enable()
+        try:
+            told = perfscope.regions()  # since 3.12 after it, not within
+        finally:
+            gc.set_threshold(*threshold)
+        gc.collect()
+        self.assertEqual(perfscope.regions(), {})
+        ours = {name: totals for name, totals in told.items() if name.startswith("r")}
+        self.assertEqual(len(ours), 300)
+        self.assertEqual({tuple(totals.values) for totals in ours.values()}, {EVENTS})
 
     def test_report_is_a_table_or_json(self):
         with perfscope.region("work"):

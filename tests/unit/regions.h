@@ -13,14 +13,13 @@
 
 static struct ps_counter counters[PS_MAX_COUNTERS];
 static size_t nr_counters;
-static struct ps_region_total *totals;
-static size_t nr_totals;
+static struct ps_regions_reading reading; // the last one
 
 static inline void configure(const char *events, unsigned int flags)
 {
 	memset(counters, 0, sizeof(counters));
 	ASSERT_OK(ps_counters_parse(events, counters, &nr_counters));
-	ASSERT_OK(ps_regions_configure(counters, nr_counters, flags));
+	ASSERT_OK(ps_regions_configure(counters, nr_counters, flags, false));
 }
 
 static inline struct ps_region *find(const char *name)
@@ -30,15 +29,20 @@ static inline struct ps_region *find(const char *name)
 	return region;
 }
 
+static inline const struct ps_regions_reading *read_anew(void)
+{
+	ps_regions_reading_release(&reading);
+	ASSERT_OK(ps_regions_read(false, &reading));
+	return &reading;
+}
+
 /** The sums of @name; NULL: it has none. */
 static inline const struct ps_region_sums *sums_of(const char *name)
 {
-	free(totals);
-	totals = NULL;
-	ASSERT_OK(ps_regions_read(false, &totals, &nr_totals));
-	for (size_t i = 0; i < nr_totals; i++) {
-		if (!strcmp(totals[i].name, name))
-			return &totals[i].sums;
+	read_anew();
+	for (size_t i = 0; i < reading.nr; i++) {
+		if (!strcmp(reading.totals[i].name, name))
+			return &reading.totals[i].sums;
 	}
 	return NULL;
 }

@@ -34,15 +34,13 @@ static bool configure_within(struct ps_region *region, void *unused)
 TEST(region_cost, the_cost_of_an_empty_pass_is_measured)
 {
 	configure("task-clock,page-faults", 0);
-	struct ps_region_sums overhead;
-	ps_regions_overhead(&overhead);
-	ASSERT_EQ(overhead.calls, 0);
+	ASSERT_EQ(read_anew()->cost.calls, 0);
 	ASSERT_TRUE(ps_regions_calibrate(find("(empty)"), pass_empty, find("other")));
-	ps_regions_overhead(&overhead);
-	ASSERT_EQ(overhead.calls, 1001);
-	ASSERT_TRUE(overhead.counted[0].value > 0 && overhead.counted[0].value < 100000);
-	ASSERT_EQ(overhead.counted[1].value, 0);
-	ASSERT_TRUE(overhead.elapsed_ns > 0);
+	const struct ps_region_sums *cost = &read_anew()->cost;
+	ASSERT_EQ(cost->calls, 1001);
+	ASSERT_TRUE(cost->counted[0].value > 0 && cost->counted[0].value < 100000);
+	ASSERT_EQ(cost->counted[1].value, 0);
+	ASSERT_TRUE(cost->elapsed_ns > 0);
 	ASSERT_NULL(sums_of("(empty)"));
 	ASSERT_EQ(sums_of("other")->calls, 1001);
 }
@@ -66,9 +64,7 @@ TEST(region_cost, what_is_no_empty_pass_leaves_the_cost_unknown)
 	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
 		configure("task-clock", 0);
 		ASSERT_FALSE(ps_regions_calibrate(find("(empty)"), functions[i], NULL));
-		struct ps_region_sums overhead;
-		ps_regions_overhead(&overhead);
-		ASSERT_EQ(overhead.calls, 0);
+		ASSERT_EQ(read_anew()->cost.calls, 0);
 	}
 }
 

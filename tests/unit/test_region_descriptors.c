@@ -40,7 +40,7 @@ TEST(region_descriptors, what_the_program_opens_later_is_neither_read_nor_closed
 	const struct ps_region_sums *sums = sums_of("d");
 	ASSERT_EQ(sums->calls, 10);
 	ASSERT_EQ(sums->invalid, 3);
-	ASSERT_STR_EQ(ps_regions_reason(0),
+	ASSERT_STR_EQ(ps_regions_reading_reason(&reading, 0),
 		      "could not be read (the program may have closed its descriptor)");
 	configure("page-faults", 0);
 	warm("d");
@@ -93,7 +93,7 @@ TEST(region_descriptors, root_in_a_sandbox_is_not_told_to_become_root)
 	if (!child) {
 		forbid_counters();
 		ASSERT_OK(ps_counters_parse("page-faults", counters, &nr_counters));
-		struct ps_error *error = ps_regions_configure(counters, nr_counters, 0);
+		struct ps_error *error = ps_regions_configure(counters, nr_counters, 0, false);
 		_exit(!error || !strstr(error->message, "seccomp filter does not allow it"));
 	}
 	int status;

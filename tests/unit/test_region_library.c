@@ -122,7 +122,7 @@ TEST(region_library, what_finds_no_room_is_told)
 		perfscope_region_begin(name);
 		perfscope_region_end(name);
 	}
-	ASSERT_EQ(ps_regions_nr_missed(), 3);
+	ASSERT_EQ(read_anew()->nr_missed, 3);
 	char *text;
 	size_t size;
 	FILE *file = open_memstream(&text, &size);
@@ -131,7 +131,7 @@ TEST(region_library, what_finds_no_room_is_told)
 	ASSERT_NOT_NULL(strstr(text, "no room for a region in a thread, 3 times"));
 	free(text);
 	configure("page-faults", 0);
-	ASSERT_EQ(ps_regions_nr_missed(), 0);
+	ASSERT_EQ(read_anew()->nr_missed, 0);
 }
 
 TEST(region_library, a_pass_that_has_not_ended_is_open)

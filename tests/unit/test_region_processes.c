@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 
 static struct ps_region_share share;
+static struct ps_region_total *totals;
+static size_t nr_totals;
 
 /** In a child: attach to the table @name, begin, fault 3 pages a pass until killed. */
 static void count_for_ever(const char *name)

@@ -19,14 +19,14 @@ static void write_report(void)
 TEST(region_split, the_most_groups_of_a_thread_are_kept)
 {
 	configure("page-faults,task-clock", 0);
-	ASSERT_EQ(ps_regions_nr_groups(), 1);
+	ASSERT_EQ(read_anew()->nr_groups, 1);
 	struct ps_region_table *table = atomic_load(&engine_setup)->sinks[SINK_OWN].table;
 	for (size_t nr = 1; nr < 4; nr++)
 		ps_region_table_tell_groups(table, nr);
 	ps_region_table_tell_groups(table, 2);
-	ASSERT_EQ(ps_regions_nr_groups(), 3);
+	ASSERT_EQ(read_anew()->nr_groups, 3);
 	configure("page-faults", 0);
-	ASSERT_EQ(ps_regions_nr_groups(), 1);
+	ASSERT_EQ(read_anew()->nr_groups, 1);
 }
 
 TEST(region_split, the_report_says_so)

@@ -17,6 +17,8 @@ TEST(regions, nobody_looks_until_configured)
 	perfscope_region_end("x");
 	ASSERT_NULL(sums_of("x"));
 	ASSERT_OK(ps_regions_reset());
+	ASSERT_EQ(reading.nr_counters, 0);
+	ASSERT_NULL(ps_regions_reading_reason(&reading, 0));
 	configure("page-faults", 0);
 	ASSERT_TRUE(ps_regions_are_active());
 	ASSERT_NULL(sums_of("x"));
@@ -221,20 +223,19 @@ TEST(regions, another_configuration_starts_from_zero)
 	fault(2);
 	ps_region_leave(region);
 	ASSERT_EQ(sums_of("c")->counted[1].value, 2);
-	size_t nr;
-	ASSERT_STR_EQ(ps_regions_counters(&nr)[0].name, "task-clock");
-	ASSERT_EQ(nr, 2);
+	ASSERT_STR_EQ(reading.counters[0].name, "task-clock");
+	ASSERT_EQ(reading.nr_counters, 2);
 }
 
 TEST(regions, a_refused_counter_is_invalid_and_strict_makes_it_an_error)
 {
 	ASSERT_OK(ps_counters_parse("page-faults,task-clock", counters, &nr_counters));
 	counters[1].config = 4711;
-	ASSERT_ERROR(ps_regions_configure(counters, 2, PS_GROUP_STRICT), PS_ERROR_UNSUPPORTED,
-		     "task-clock: this kernel has no such counter");
-	ASSERT_OK(ps_regions_configure(counters, 2, 0));
-	ASSERT_NULL(ps_regions_reason(0));
-	ASSERT_STR_EQ(ps_regions_reason(1), "this kernel has no such counter");
+	ASSERT_ERROR(ps_regions_configure(counters, 2, PS_GROUP_STRICT, false),
+		     PS_ERROR_UNSUPPORTED, "task-clock: this kernel has no such counter");
+	ASSERT_OK(ps_regions_configure(counters, 2, 0, false));
+	ASSERT_NULL(ps_regions_reading_reason(read_anew(), 0));
+	ASSERT_STR_EQ(ps_regions_reading_reason(&reading, 1), "this kernel has no such counter");
 	struct ps_region *region = warm("s");
 	ps_region_enter(region);
 	fault(2);

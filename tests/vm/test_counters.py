@@ -188,7 +188,7 @@ def __exit__():
         self.assertEqual([run.status, run.stderr], [0, ""])
         names, abis, nr_user, nr_interrupted, nr = run.json[0]
         self.assertEqual(sorted(names), sorted(["abi", "lr", "sp", "pc", *(f"x{i}" for i in range(30))]))
-        self.assertGreaterEqual(nr, 25)
+        self.assertGreaterEqual(nr, 10)  # of 30, without those that end beside a switch
         self.assertEqual([abis, nr_user, nr_interrupted], [[2], nr, nr])
 
 

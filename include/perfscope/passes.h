@@ -64,6 +64,7 @@ struct ps_pass {
 /** What a region added up. */
 struct ps_pass_sums {
 	uint64_t calls, incomplete;
+	uint64_t open; // passes that have begun, and are in none of the others yet
 	uint64_t elapsed_ns; // from begins to ends
 	uint64_t invalid;    // bit of each counter that had no value in some pass
 	uint64_t *counts;    // times, then each counter

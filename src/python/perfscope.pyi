@@ -93,7 +93,7 @@ class PerfEventTotals:
     incomplete: int
     """Passes without a begin or an end, or around lost records: they are in none of the other numbers."""
     open: int
-    """Passes of a program or script that have not ended yet, of all threads together: they are in none of the other numbers."""
+    """Passes that have not ended yet, of all threads together: they are in none of the other numbers."""
 
 @final
 class RegionPass:

@@ -64,6 +64,7 @@ static PyObject *make_totals(const struct ps_region_totals *totals, PyObject *mo
 	struct ps_totals_head head = {
 		.calls = row[ROW_CALLS],
 		.incomplete = row[ROW_INCOMPLETE],
+		.open = ps_boundaries_sums(totals->boundaries, region)->open,
 		.seconds = row[ROW_ELAPSED_NS] / 1e9,
 	};
 	return ps_totals_create(module, &head, values, nr);

@@ -83,7 +83,9 @@ static void abandon(struct ps_passes *passes, struct ps_pass_thread *thread)
 		struct ps_open_pass *open = ps_pass_thread_open(passes->threads, thread, i);
 		if (!open->depth)
 			continue;
-		passes->sums[i].incomplete += open->nr_ended + open->depth;
+		uint32_t nr = open->nr_ended + open->depth;
+		passes->sums[i].incomplete += nr;
+		passes->sums[i].open -= nr;
 		*open = (struct ps_open_pass){ 0 };
 		thread->nr_open--;
 	}
@@ -257,6 +259,7 @@ void ps_passes_begin(struct ps_passes *passes, size_t region, const struct ps_pa
 	}
 	note_place(thread, sample);
 	struct ps_open_pass *open = ps_pass_thread_open(passes->threads, thread, region);
+	passes->sums[region].open++;
 	if (open->depth++)
 		return;
 	thread->nr_open++;
@@ -285,6 +288,7 @@ static void close_pass(struct ps_passes *passes, struct ps_pass_thread *thread,
 		sums->counts[i] += passes->delta[i];
 	}
 	sums->calls += pass->calls;
+	sums->open -= pass->calls;
 	sums->invalid |= pass->invalid;
 	sums->elapsed_ns += pass->end_ns - pass->begin_ns;
 	*open = (struct ps_open_pass){ 0 };

@@ -105,6 +105,19 @@ class TestProgram(RegionTestCase):
         one = self.run_passes("odd", 5)["totals"]["one"]
         self.assertEqual([one["calls"], one["incomplete"], one["values"]["page-faults"]], [1, 7, 0])
 
+    def test_begins_without_an_end_are_open_until_the_run_ends(self):
+        source = """
+def __interval__(totals): print(*(getattr(totals["one"], name) for name in ("calls", "incomplete", "open")), flush=True)
+__exit__ = __interval__
+"""
+        load = self.hold_load("wait", "+", "getppid", 3, "+", "wait")
+        observer = self.start_script(source, COUNTERS, "-r", ONE, "-i", "50", "-p", load.pid)
+        load.go()
+        lines = (observer.process.stdout.readline() for _ in range(100))
+        self.assertEqual(next(line for line in lines if line != "0 0 0\n"), "0 0 3\n")
+        *others, last = observer.stop().stdout.splitlines()
+        self.assertEqual([set(others) - {"0 0 3"}, last], [set(), "0 3 0"])
+
     def test_function_with_recursion_counts_once(self):
         told = self.run_passes("nested", 6, 9, 3, options=("-r", f"one=func:nested@{PASSES}"))
         # The first uprobe of a process makes a page for it.

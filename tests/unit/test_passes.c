@@ -37,10 +37,12 @@ TEST(passes, recursion_counts_once_and_calls_each_time)
 	ASSERT_FALSE(end(7, 0, 40, &pass));
 	ASSERT_FALSE(end(7, 0, 50, &pass));
 	ASSERT_EQ(ps_passes_sums(passes, 0)->calls, 0);
+	ASSERT_EQ(ps_passes_sums(passes, 0)->open, 3);
 	ASSERT_TRUE(end(7, 0, 60, &pass));
 	ASSERT_EQ(pass.calls, 3);
 	ASSERT_EQ(pass.counts[COUNTER], 50);
 	ASSERT_EQ(ps_passes_sums(passes, 0)->calls, 3);
+	ASSERT_EQ(ps_passes_sums(passes, 0)->open, 0);
 	ps_passes_destroy(passes);
 }
 
@@ -65,8 +67,10 @@ TEST(passes, exit_makes_what_is_open_incomplete)
 	begin(7, 0, 10);
 	begin(7, 0, 20);
 	ASSERT_FALSE(end(7, 0, 25, &pass));
+	ASSERT_EQ(ps_passes_sums(passes, 0)->open, 2);
 	ps_passes_exit(passes, 7);
 	ASSERT_EQ(nr_incomplete(), 2);
+	ASSERT_EQ(ps_passes_sums(passes, 0)->open, 0);
 	ASSERT_EQ(ps_passes_nr_threads(passes), 0);
 	// A new thread of the same number starts from nothing.
 	begin(7, 0, 3);
@@ -80,8 +84,10 @@ TEST(passes, finish_makes_what_is_open_incomplete)
 	create(PS_PASS_CPU, 1, 0);
 	begin(7, 0, 10);
 	begin(8, 1, 10);
+	ASSERT_EQ(ps_passes_sums(passes, 0)->open, 2);
 	ps_passes_finish(passes);
 	ASSERT_EQ(nr_incomplete(), 2);
+	ASSERT_EQ(ps_passes_sums(passes, 0)->open, 0);
 	ps_passes_finish(passes);
 	ASSERT_EQ(nr_incomplete(), 2);
 	ps_passes_destroy(passes);

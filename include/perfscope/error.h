@@ -17,7 +17,6 @@ enum ps_error_kind {
 	PS_ERROR_BAD_DATA,    // the kernel's or a file's text or bytes make no sense
 	PS_ERROR_OS,	      // any other failed system call
 	PS_ERROR_SCRIPT,      // the script cannot be loaded or raised
-	PS_NR_ERROR_KINDS,
 };
 
 struct ps_error {

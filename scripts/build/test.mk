@@ -61,13 +61,15 @@ $(BUILD)/tests/floor: tests/bench/floor.c $(BUILD)/flags $(BUILD)/python-flags
 
 # Programs that know only what is installed: the header and the library.
 REGION_PROGRAMS := $(BUILD)/tests/region_c $(BUILD)/tests/region_cpp $(BUILD)/tests/region_bench \
-	$(BUILD)/tests/region_host $(BUILD)/tests/region_plugin.so $(BUILD)/tests/region_loop
+	$(BUILD)/tests/region_host $(BUILD)/tests/region_plugin.so $(BUILD)/tests/region_loop \
+	$(BUILD)/tests/region_births
 region-programs: $(REGION_PROGRAMS)
 REGION_TEST_FLAGS = -O2 -g -Wall -Wextra -Werror -Iinclude $(filter -fsanitize%,$(CFLAGS))
 $(BUILD)/tests/region_c: tests/live/region_c.c $(REGION_LIBRARY)
 $(BUILD)/tests/region_bench: tests/bench/region.c $(REGION_LIBRARY)
 $(BUILD)/tests/region_loop: tests/live/region_loop.c $(REGION_LIBRARY)
-$(BUILD)/tests/region_c $(BUILD)/tests/region_bench $(BUILD)/tests/region_loop:
+$(BUILD)/tests/region_births: tests/live/region_births.c $(REGION_LIBRARY)
+$(BUILD)/tests/region_c $(BUILD)/tests/region_bench $(BUILD)/tests/region_loop $(BUILD)/tests/region_births:
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) -std=gnu11 $(REGION_TEST_FLAGS) -o $@ $^ -lpthread
 $(BUILD)/tests/region_host: tests/live/region_host.c

@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <string.h>
 
+#define SKIP_8 " %*s %*s %*s %*s %*s %*s %*s %*s"
+
 // The writer may be at work: it never waits for us, so we look again.
 static int64_t slot_read(const struct ps_region_slot *slot, struct ps_region_sums *ret)
 {
@@ -83,16 +85,19 @@ static struct past *find_past(struct ps_region_table *table, const char *name)
 	return add_past(table, name, hash);
 }
 
-/** Whether @pid has ended and waits to be waited for. */
+/** Whether @pid has ended and waits to be waited for. Where its first thread alone has ended, it is only called a zombie. */
 static bool is_zombie(pid_t pid)
 {
-	char path[32], text[128];
+	char path[32], text[512], state;
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	_cleanup_fclose_ FILE *file = fopen(path, "re");
 	size_t size = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
 	text[size] = '\0';
 	const char *name_end = strrchr(text, ')'); // the name may hold brackets too
-	return name_end && (!strncmp(name_end, ") Z", 3) || !strncmp(name_end, ") X", 3));
+	long nr_threads;
+	return name_end &&
+	       sscanf(name_end, ") %c" SKIP_8 SKIP_8 " %ld", &state, &nr_threads) == 2 &&
+	       (state == 'Z' || state == 'X') && nr_threads <= 1;
 }
 
 /** The process that was last looked at in a sweep: slots of one often stand together. */

@@ -165,6 +165,8 @@ void ps_region_table_forked(struct ps_region_table *table)
 	table->bases = NULL;
 	table->soft_limit = 256;
 	table->pid = getpid();
+	// The parent may have taken another one for its children (unshare).
+	table->pid_namespace = ps_leftover_namespace();
 	if (table->is_shared)
 		return;
 	table->creator = table->pid;

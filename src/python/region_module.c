@@ -226,46 +226,28 @@ static PyObject *make_overhead(PyObject *module, const struct ps_regions_reading
 
 /** All that report() shows, as a dict. Steals all objects, any of which may be NULL with an exception set. */
 static PyObject *make_told(PyObject *events, PyObject *regions, PyObject *reasons,
-			   PyObject *overhead, PyObject *open, bool is_subtracted, size_t nr_groups,
+			   PyObject *overhead, bool is_subtracted, size_t nr_groups,
 			   uint64_t missed)
 {
 	PyObject *told = NULL;
-	if (events && regions && reasons && overhead && open)
-		told = Py_BuildValue("{sOsOsOsOsOsOsnsK}", "events", events, "regions", regions,
-				     "open", open, "reasons", reasons, "overhead", overhead,
-				     "is_subtracted", is_subtracted ? Py_True : Py_False, "groups",
+	if (events && regions && reasons && overhead)
+		told = Py_BuildValue("{sOsOsOsOsOsnsK}", "events", events, "regions", regions,
+				     "reasons", reasons, "overhead", overhead, "is_subtracted",
+				     is_subtracted ? Py_True : Py_False, "groups",
 				     (Py_ssize_t)nr_groups, "missed", (unsigned long long)missed);
 	Py_XDECREF(events);
 	Py_XDECREF(regions);
 	Py_XDECREF(reasons);
 	Py_XDECREF(overhead);
-	Py_XDECREF(open);
 	return told;
-}
-
-/** {name: passes that have begun and not ended}. */
-static PyObject *make_open(const struct ps_regions_reading *reading)
-{
-	_cleanup_pydecref_ PyObject *open = PyDict_New();
-	for (size_t i = 0; open && i < reading->nr; i++) {
-		const struct ps_region_total *total = &reading->totals[i];
-		if (!total->open)
-			continue;
-		_cleanup_pydecref_ PyObject *name =
-			ps_text_to_python(total->name, strlen(total->name));
-		_cleanup_pydecref_ PyObject *nr = ps_unsigned_to_python(total->open);
-		if (!name || !nr || PyDict_SetItem(open, name, nr) < 0)
-			return NULL;
-	}
-	return_ptr(open);
 }
 
 static PyObject *tell_of_run(const struct ps_host *host)
 {
 	return make_told(host->make_region_events(host->argument),
 			 host->make_regions(host->argument, false),
-			 host->make_region_reasons(host->argument), PyDict_New(), PyDict_New(),
-			 false, ps_region_table_nr_groups(host->regions),
+			 host->make_region_reasons(host->argument), PyDict_New(), false,
+			 ps_region_table_nr_groups(host->regions),
 			 ps_region_table_nr_missed(host->regions));
 }
 
@@ -277,8 +259,8 @@ static PyObject *tell_of_process(PyObject *module)
 		return raise_error(module, error);
 	return make_told(ps_counters_to_python(reading.counters, reading.nr_counters),
 			 make_regions(module, &reading, false), make_reasons(module, &reading),
-			 make_overhead(module, &reading), make_open(&reading),
-			 reading.is_cost_subtracted, reading.nr_groups, reading.nr_missed);
+			 make_overhead(module, &reading), reading.is_cost_subtracted,
+			 reading.nr_groups, reading.nr_missed);
 }
 
 PyObject *ps_regions_report_python(PyObject *module, PyObject *args, PyObject *kwargs)

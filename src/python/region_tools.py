@@ -100,13 +100,12 @@ def table(told):
     widths = [max(map(len, column)) for column in zip(*rows)]
     for first, *rest in rows:
         yield "  ".join([first.ljust(widths[0]), *(text.rjust(width) for text, width in zip(rest, widths[1:]))])
-    opened = {plain(name): nr for name, nr in told["open"].items()}
     for name, total in told["regions"].items():
         name = plain(name)
         if total.incomplete:
             yield f"{name}: {total.incomplete} pass{'' if total.incomplete == 1 else 'es'} incomplete"
-        if name in opened:
-            yield f"{name}: {opened[name]} pass{'' if opened[name] == 1 else 'es'} open"
+        if total.open:
+            yield f"{name}: {total.open} pass{'' if total.open == 1 else 'es'} open"
         for event in names:
             if total.values.get(event) is None and total.scaled.get(event) is not None:
                 yield f"{name}: {event} counted {100 * total.coverage[event]:.0f} % of the time, and is an estimate"
@@ -128,7 +127,9 @@ def table(told):
 def report(told, file, kind, is_active):
     """Write what is told of all regions to file, or sys.stdout. Not is_active: nobody counts."""
     if kind == "json":
-        text = json.dumps({**told, "regions": {name: as_dict(total) for name, total in told["regions"].items()}}, indent=1)
+        regions = told["regions"].items()
+        text = json.dumps({**told, "regions": {name: as_dict(total) for name, total in regions},
+                           "open": {name: total.open for name, total in regions if total.open}}, indent=1)
     elif kind == "table":
         text = "\n".join(table(told)) if is_active else "no region is counted: call configure() first"
     else:

@@ -40,6 +40,16 @@ def __init__():
 
     def test_passes_that_have_not_ended_are_open(self):
         self.run_own("""
+import io
+
+def report(**how):
+    file = io.StringIO()
+    perfscope.report(file, **how)
+    return file.getvalue()
+
+def report_open():
+    return json.loads(report(format="json"))["open"]
+
 def told(totals):
     return totals["work"].open, totals["work"].calls
 
@@ -50,13 +60,15 @@ def __init__():
     passing.__enter__()
 
 def __interval__(totals):
-    print(json.dumps({"open": [told(totals), told(perfscope.regions())]}))
+    print(json.dumps({"open": [told(totals), told(perfscope.regions())], "report": report(), "report_open": report_open()}))
     passing.__exit__(None, None, None)
-    print(json.dumps({"ended": told(perfscope.regions())}))
+    print(json.dumps({"ended": told(perfscope.regions()), "report_ended": report_open()}))
     perfscope.stop()
 """, "-i", "50", args=("--run", "sleep", "5"))
         told = {name: value for line in self.ended.json for name, value in line.items()}
         self.assertEqual([told["open"], told["ended"], told["totals"]["work"][:2]], [[[1, 1], [1, 1]], [0, 2], [2, 0]])
+        self.assertEqual([told["report_open"], told["report_ended"]], [{"work": 1}, {}])
+        self.assertIn("work: 1 pass open", told["report"].splitlines())
 
     def test_threads_are_added_up(self):
         told = self.run_own("def __init__():\n    work(9)\n    in_threads(4, work, 50)\n")

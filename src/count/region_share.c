@@ -9,13 +9,17 @@
 #include <sys/random.h>
 #include <sys/shm.h>
 
+/** The segment @id; NULL: there is none, or it is not to be had. */
 static void *attach(int id)
 {
 	void *memory = shmat(id, NULL, 0);
-	if (memory == (void *)-1)
-		return NULL;
-	madvise(memory, TABLE_SIZE, MADV_DONTDUMP); // nobody looks for it in a core file
-	return memory;
+	return memory == (void *)-1 ? NULL : memory;
+}
+
+/** Nobody looks for it in a core file. For memory of a table only: what is smaller has another's mapping behind it. */
+static void leave_out_of_cores(void *memory)
+{
+	madvise(memory, TABLE_SIZE, MADV_DONTDUMP);
 }
 
 /** Let the segment @id be @uid's, and go with the last process that has it: Linux still lets others have it until then. */
@@ -32,6 +36,28 @@ static struct ps_error *hand_over(int id, uid_t uid, gid_t gid)
 	return NULL;
 }
 
+/** Why the kernel made no segment. */
+static struct ps_error *make_refusal(int os_errno)
+{
+	if (os_errno == ENOSYS)
+		return ps_error_format(PS_ERROR_UNSUPPORTED,
+				       "this kernel has no shared memory of System V "
+				       "(CONFIG_SYSVIPC is off)");
+	if (os_errno == EINVAL)
+		return ps_error_format(
+			PS_ERROR_OS,
+			"shared memory is limited to less than the %zu bytes that are needed; "
+			"sysctl kernel.shmmax raises that",
+			TABLE_SIZE);
+	if (os_errno == ENOSPC)
+		return ps_error_format(
+			PS_ERROR_OS,
+			"no shared memory is left, of which %zu bytes are needed; ipcs -m "
+			"shows who has it, sysctl kernel.shmmni and kernel.shmall allow more",
+			TABLE_SIZE);
+	return ps_error_os(os_errno, "shared memory of System V");
+}
+
 struct ps_error *ps_region_share_create(uid_t uid, gid_t gid, struct ps_region_share *ret)
 {
 	struct ps_region_share share;
@@ -39,7 +65,7 @@ struct ps_error *ps_region_share_create(uid_t uid, gid_t gid, struct ps_region_s
 		return ps_error_os(errno, "random bytes");
 	int id = shmget(IPC_PRIVATE, TABLE_SIZE, IPC_CREAT | 0600);
 	if (id < 0)
-		return ps_error_os(errno, "shared memory of System V");
+		return make_refusal(errno);
 	share.memory = attach(id);
 	struct ps_error *error =
 		share.memory ? hand_over(id, uid, gid) : ps_error_os(errno, "attach shared memory");
@@ -48,6 +74,7 @@ struct ps_error *ps_region_share_create(uid_t uid, gid_t gid, struct ps_region_s
 		ps_region_share_close(&share);
 		return error;
 	}
+	leave_out_of_cores(share.memory);
 	// All pages now: a fault of a program then maps many at a time, and fewer fall into its regions.
 	memset(share.memory, 0, TABLE_SIZE);
 	snprintf(share.name, sizeof(share.name), "%d:%" PRIx64, id, share.token);
@@ -71,6 +98,7 @@ struct ps_error *ps_region_share_open(const char *name, struct ps_region_share *
 		return ps_error_format(PS_ERROR_BAD_DATA,
 				       "%s: not a table of regions of this version", name);
 	}
+	leave_out_of_cores(share.memory);
 	snprintf(share.name, sizeof(share.name), "%s", name);
 	*ret = share;
 	return NULL;

@@ -11,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-from livetest import BUILD, LiveTestCase, read_paranoid_level, skip_if_hardware_pmu, skip_unless_root, skip_unless_tracepoints
+from livetest import BUILD, COMMAND, LiveTestCase, read_paranoid_level, skip_if_hardware_pmu, skip_unless_root, skip_unless_tracepoints
 
 C_PROGRAM = os.path.join(BUILD, "tests", "region_c")
 CPP_PROGRAM = os.path.join(BUILD, "tests", "region_cpp")
@@ -240,6 +240,16 @@ class TestLeftovers(RegionTestCase):
             else:
                 observer.stop(number)
             self.assertEqual(tables(observer.pid), set())
+
+    @skip_unless_root
+    @unittest.skipUnless(shutil.which("unshare"), "no unshare here")
+    def test_where_there_is_no_memory_for_a_table_the_knob_is_named(self):
+        arguments = ["python", "-e", "page-faults", self.write("script.py", SCRIPT), "--run", C_PROGRAM, "pass", "3"]
+        for knob, value in (("shmmax", 4096), ("shmmni", 0), ("shmall", 1)):
+            limit = f'echo {value} >/proc/sys/kernel/{knob} && exec "$@"'
+            run = self.run_command("--ipc", "sh", "-c", limit, "sh", COMMAND, *arguments, command="unshare")
+            self.assertEqual([run.status, list(run.json[-1]["totals"]), len(run.errors)], [0, ["run"], 1], run.stderr)
+            self.assertIn(f"kernel.{knob}", run.stderr)
 
     @skip_unless_root
     def test_with_user_the_table_is_that_users(self):

@@ -272,6 +272,18 @@ TEST(region_table, another_process_writes_to_the_same_memory)
 	destroy();
 }
 
+/** How many mappings of this process are left out of a core file. */
+static int nr_left_out_of_cores(void)
+{
+	char line[512];
+	int nr = 0;
+	_cleanup_fclose_ FILE *file = fopen("/proc/self/smaps", "re");
+	ASSERT_NOT_NULL(file);
+	while (fgets(line, sizeof(line), file))
+		nr += !strncmp(line, "VmFlags:", 8) && strstr(line, " dd");
+	return nr;
+}
+
 TEST(region_table, what_is_not_a_table_is_not_opened)
 {
 	struct ps_region_table *other;
@@ -289,7 +301,9 @@ TEST(region_table, what_is_not_a_table_is_not_opened)
 	destroy();
 	int id = shmget(IPC_PRIVATE, PAGE, IPC_CREAT | 0600);
 	snprintf(name, sizeof(name), "%d:1", id);
+	int nr = nr_left_out_of_cores();
 	ASSERT_ERROR(ps_region_table_open(name, &other), PS_ERROR_BAD_DATA, "not a table");
+	ASSERT_EQ(nr_left_out_of_cores(), nr); // of what lies behind it either
 	ASSERT_EQ(shmctl(id, IPC_RMID, NULL), 0);
 }
 

@@ -15,6 +15,7 @@ US are microseconds. "~" stands before an estimate, "-" for what is not known.
     write    1000           0     1.2      1071.0          0.0
 """
 import argparse
+import unicodedata
 
 __options__ = "-e task-clock,page-faults"
 
@@ -27,6 +28,11 @@ def parse_arguments():
 
 def plain(name):
     return "".join(character if character.isprintable() else "?" for character in name)
+
+
+def width(text):
+    return sum(0 if unicodedata.category(character) in ("Mn", "Me") else 1 + (unicodedata.east_asian_width(character) in "FW")
+               for character in text)
 
 
 def number(value, calls):
@@ -48,9 +54,9 @@ def show(totals):
     rows = [["REGION", "CALLS", "INCOMPLETE", "US", *names]]
     rows += [[plain(name), str(total.calls), str(total.incomplete), number(round(total.seconds * 1e6, 1), total.calls),
               *(cell(total, event) for event in names)] for name, total in totals.items()]
-    widths = [max(map(len, column)) for column in zip(*rows)]
+    widths = [max(map(width, column)) for column in zip(*rows)]
     for first, *rest in rows:
-        print("  ".join([first.ljust(widths[0]), *(text.rjust(width) for text, width in zip(rest, widths[1:]))]))
+        print("  ".join([first + " " * (widths[0] - width(first)), *(map(str.rjust, rest, widths[1:]))]))
 
 
 def __interval__(totals):

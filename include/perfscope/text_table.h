@@ -27,7 +27,7 @@ __attribute__((format(printf, 2, 3))) void ps_text_table_add(struct ps_text_tabl
 /** Write all rows; false: there was no memory, and nothing is written. */
 bool ps_text_table_write(const struct ps_text_table *table, FILE *file);
 
-/** Put a "?" for each byte of @text that a terminal would take as a command. */
+/** Put a "?" for each byte of @text that a terminal would take as a command, or as the direction of what follows. */
 void ps_text_make_plain(char *text);
 
 #define _cleanup_text_table_ _cleanup_(ps_text_table_deinit)

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include <perfscope/text_table.h>
 
+#include <locale.h>
 #include <perfscope/text.h>
 #include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
 
 void ps_text_table_deinit(struct ps_text_table *table)
 {
@@ -12,15 +15,26 @@ void ps_text_table_deinit(struct ps_text_table *table)
 	*table = (struct ps_text_table){ .nr_columns = table->nr_columns };
 }
 
+/** How many bytes at @at are a character of UTF-8 that a terminal takes as a command: control, or the direction of text. */
+static int nr_command_bytes(const unsigned char *at)
+{
+	if (*at < ' ' || *at == 127)
+		return 1;
+	if (at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0) // U+0080 to U+009F
+		return 2;
+	// U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069
+	unsigned int rest = at[0] == 0xe2 && at[1] ? at[1] << 8 | at[2] : 0;
+	bool is_direction = rest == 0x808e || rest == 0x808f ||
+			    (rest >= 0x80aa && rest <= 0x80ae) ||
+			    (rest >= 0x81a6 && rest <= 0x81a9);
+	return is_direction ? 3 : 0;
+}
+
 void ps_text_make_plain(char *text)
 {
-	for (unsigned char *at = (unsigned char *)text; *at; at++) {
-		// UTF-8 has the control characters U+0080 to U+009F, too.
-		bool is_long = at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0;
-		if (*at < ' ' || *at == 127 || is_long)
-			*at = '?';
-		if (is_long)
-			at[1] = '?';
+	for (int nr; *text; text += nr ? nr : 1) {
+		nr = nr_command_bytes((const unsigned char *)text);
+		memset(text, '?', nr);
 	}
 }
 
@@ -50,12 +64,19 @@ void ps_text_table_add(struct ps_text_table *table, const char *format, ...)
 	table->cells[table->nr++] = text;
 }
 
-/** How many columns of a terminal @text takes: one for each character of UTF-8. */
+/** How many columns of a terminal @text takes, by the calling thread's locale; a character that it has not takes one. */
 static int width_of(const char *text)
 {
 	int width = 0;
-	for (; *text; text++)
-		width += (*text & 0xc0) != 0x80;
+	for (size_t left = strlen(text), nr; left; text += nr, left -= nr) {
+		wchar_t character;
+		mbstate_t state = { 0 };
+		nr = mbrtowc(&character, text, left, &state);
+		bool is_known = nr > 0 && nr <= left;
+		int columns = is_known ? wcwidth(character) : -1;
+		nr = is_known ? nr : 1;
+		width += columns < 0 ? (*text & 0xc0) != 0x80 : columns;
+	}
 	return width;
 }
 
@@ -69,7 +90,7 @@ static int width_of_column(const struct ps_text_table *table, size_t column)
 	return widest;
 }
 
-bool ps_text_table_write(const struct ps_text_table *table, FILE *file)
+static bool write_rows(const struct ps_text_table *table, FILE *file)
 {
 	_cleanup_free_ int *widths = calloc(table->nr_columns, sizeof(*widths));
 	if (!widths || table->is_incomplete)
@@ -87,4 +108,17 @@ bool ps_text_table_write(const struct ps_text_table *table, FILE *file)
 			putc('\n', file);
 	}
 	return true;
+}
+
+bool ps_text_table_write(const struct ps_text_table *table, FILE *file)
+{
+	// A program may not have set a locale, or another one than its terminal's.
+	locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+	locale_t before = utf8 ? uselocale(utf8) : (locale_t)0;
+	bool is_written = write_rows(table, file);
+	if (utf8) {
+		uselocale(before);
+		freelocale(utf8);
+	}
+	return is_written;
 }

@@ -85,6 +85,13 @@ def plain(name):
     return "".join(character if character.isprintable() else "?" for character in name)
 
 
+def width(text):
+    """How many columns of a terminal text takes."""
+    import unicodedata  # which a program that only has regions does not need
+    return sum(0 if unicodedata.category(character) in ("Mn", "Me") else 1 + (unicodedata.east_asian_width(character) in "FW")
+               for character in text)
+
+
 def pass_empty(region):
     """What configure() measures as the cost of a pass."""
     with region:
@@ -97,9 +104,9 @@ def table(told):
     rows = [["region", "calls", "seconds", *names]]
     rows += [[plain(name), str(total.calls), f"{total.seconds:.6f}", *(cell(total, event) for event in names)]
              for name, total in told["regions"].items()]
-    widths = [max(map(len, column)) for column in zip(*rows)]
+    widths = [max(map(width, column)) for column in zip(*rows)]
     for first, *rest in rows:
-        yield "  ".join([first.ljust(widths[0]), *(text.rjust(width) for text, width in zip(rest, widths[1:]))])
+        yield "  ".join([first + " " * (widths[0] - width(first)), *(map(str.rjust, rest, widths[1:]))])
     for name, total in told["regions"].items():
         name = plain(name)
         if total.incomplete:

@@ -151,6 +151,16 @@ class TestTotals(RegionTestCase):
         self.assertEqual([line[:7].rstrip() for line in lines[1:4]], ["caf?", "a?[31m?", "\u00e4 b"])
         self.assertEqual(lines[4:7], ["caf?: 1 pass incomplete", "a?[31m?: 1 pass incomplete", "\u00e4 b: 1 pass incomplete"])
 
+    def test_characters_may_take_two_columns_or_none(self):
+        for name in ("12345678", "\u51e6\u7406", "e\u0301\U0001f600"):
+            with perfscope.region(name):
+                pass
+        table = io.StringIO()
+        perfscope.report(table)
+        rows = [line.partition("  ") for line in table.getvalue().splitlines()[1:4]]
+        self.assertEqual([(name, len(rest) - len(rest.lstrip())) for name, _, rest in rows],
+                         [("12345678", 4), ("\u51e6\u7406", 8), ("e\u0301\U0001f600", 9)])
+
 
 class TestInactive(unittest.TestCase):
     def test_a_report_says_that_nobody_counts(self):

@@ -40,21 +40,21 @@ class TestRegions(unittest.TestCase):
         "run": event(calls=1, incomplete=0, seconds=0.5, values={"page-faults": 70, "cycles": None}, scaled={"page-faults": 70.0, "cycles": None}),
         "pa\x1brse": event(calls=4, incomplete=1, seconds=0.001, values={"page-faults": 6, "cycles": None},
                           scaled={"page-faults": 6.0, "cycles": 4000.4}),
-        "left": event(calls=0, incomplete=2, seconds=0.0, values={"page-faults": 0, "cycles": None}, scaled={"page-faults": 0.0, "cycles": None})}
+        "\u6b8b\u308a": event(calls=0, incomplete=2, seconds=0.0, values={"page-faults": 0, "cycles": None}, scaled={"page-faults": 0.0, "cycles": None})}
 
     def test_each_call(self):
         self.assertEqual(shown(lambda: load("regions").__exit__(self.TOTALS)), [
             "REGION  CALLS  INCOMPLETE        US  page-faults   cycles",
             "run         1           0  500000.0         70.0        -",
             "pa?rse      4           1     250.0          1.5  ~1000.0",
-            "left        0           2         -            -        -"])
+            "\u6b8b\u308a        0           2         -            -        -"])
 
     def test_sums_of_an_interval(self):
         self.assertEqual(shown(lambda: load("regions", "--sum").__interval__(self.TOTALS)), [
             "REGION  CALLS  INCOMPLETE        US  page-faults  cycles",
             "run         1           0  500000.0           70       -",
             "pa?rse      4           1    1000.0            6   ~4000",
-            "left        0           2       0.0            0       -",
+            "\u6b8b\u308a        0           2       0.0            0       -",
             ""])
 
 

@@ -27,11 +27,26 @@ TEST(text_table, columns_are_as_wide_as_what_is_in_them)
 				       "\xc3\xa4            234\n");
 }
 
+TEST(text_table, characters_may_take_two_columns_or_none)
+{
+	_cleanup_text_table_ struct ps_text_table table = { .nr_columns = 2 };
+	static const char *const cells[] = { "name",	"n",  "\u51e6\u7406", "1",
+					     "e\u0301", "22", "\U0001f600",   "3",
+					     "\xe9",	"4" };
+	for (size_t i = 0; i < PS_ARRAY_SIZE(cells); i++)
+		ps_text_table_add(&table, "%s", cells[i]);
+	ASSERT_STR_EQ(written(&table), "name   n\n"
+				       "\u51e6\u7406   1\n"
+				       "e\u0301     22\n"
+				       "\U0001f600     3\n"
+				       "\xe9      4\n");
+}
+
 TEST(text_table, nothing_in_it_is_a_terminals_command)
 {
-	char text[] = "a\x1b[31m\n\x7f\xc2\x9b\xc2\xa7\xc2";
+	char text[] = "a\x1b[31m\n\x7f\xc2\x9b\xc2\xa7\u202e\u2066\u2014\xe2";
 	ps_text_make_plain(text);
-	ASSERT_STR_EQ(text, "a?[31m????\xc2\xa7\xc2");
+	ASSERT_STR_EQ(text, "a?[31m????\xc2\xa7??????\u2014\xe2");
 }
 
 TEST(text_table, an_estimate_is_marked_and_what_is_not_known_is_no_number)

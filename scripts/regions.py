@@ -7,7 +7,8 @@
     perfscope python -r parse=func:parse@./program regions --run ./program
                                                          a function of a program that is not changed
 
-US are microseconds. "~" stands before an estimate, "-" for what is not known.
+US are microseconds. "~" stands before an estimate, "-" for what is not known. What an empty pass of a
+program's region counts is in each call.
 
     $ perfscope python -r write=syscalls:sys_enter_write..syscalls:sys_exit_write regions --run dd if=/dev/zero of=/dev/null bs=1k count=1000 status=none
     REGION  CALLS  INCOMPLETE      US  task-clock  page-faults
@@ -15,7 +16,11 @@ US are microseconds. "~" stands before an estimate, "-" for what is not known.
     write    1000           0     1.2      1071.0          0.0
 """
 import argparse
+import io
+import json
 import unicodedata
+
+import perfscope
 
 __options__ = "-e task-clock,page-faults"
 
@@ -64,8 +69,17 @@ def __interval__(totals):
     print()
 
 
+def show_cost():
+    file = io.StringIO()
+    perfscope.report(file, format="json")
+    costs = [f"{count} {name}" for name, count in json.loads(file.getvalue())["overhead"].items() if count is not None]
+    if costs:
+        print("an empty pass counts", ", ".join(costs))
+
+
 def __exit__(totals):
     show(totals)
+    show_cost()
 
 
 options = parse_arguments()

@@ -242,11 +242,39 @@ static PyObject *make_told(PyObject *events, PyObject *regions, PyObject *reason
 	return told;
 }
 
-static PyObject *tell_of_run(const struct ps_host *host)
+/** Whether a program or the script had a region, and not -r alone. */
+static bool has_program_regions(const struct ps_host *host)
+{
+	_cleanup_free_ struct ps_region_total *totals = NULL;
+	size_t nr = 0;
+	ps_error_destroy(ps_region_table_read(host->regions, false, false, &totals, &nr));
+	return nr;
+}
+
+/** What an empty pass in this process, which counts what programs do, costs. The same each time: it is measured once. */
+static PyObject *make_overhead_of_run(PyObject *module, const struct ps_host *host)
+{
+	_cleanup_regions_reading_ struct ps_regions_reading reading = { 0 };
+	if (!has_program_regions(host))
+		return PyDict_New();
+	struct ps_error *error = ps_regions_read(false, &reading);
+	if (!error && !reading.cost.calls) {
+		ps_regions_reading_release(&reading);
+		if (!measure_overhead(module))
+			return NULL;
+		error = ps_regions_read(false, &reading);
+	}
+	if (error)
+		return raise_error(module, error);
+	return make_overhead(module, &reading);
+}
+
+static PyObject *tell_of_run(PyObject *module, const struct ps_host *host)
 {
 	return make_told(host->make_region_events(host->argument),
 			 host->make_regions(host->argument, false),
-			 host->make_region_reasons(host->argument), PyDict_New(), false,
+			 host->make_region_reasons(host->argument),
+			 make_overhead_of_run(module, host), false,
 			 ps_region_table_nr_groups(host->regions),
 			 ps_region_table_nr_missed(host->regions));
 }
@@ -271,7 +299,8 @@ PyObject *ps_regions_report_python(PyObject *module, PyObject *args, PyObject *k
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|Os:report", names, &file, &format))
 		return NULL;
 	const struct ps_host *host = host_of(module);
-	_cleanup_pydecref_ PyObject *told = host ? tell_of_run(host) : tell_of_process(module);
+	_cleanup_pydecref_ PyObject *told =
+		host ? tell_of_run(module, host) : tell_of_process(module);
 	_cleanup_pydecref_ PyObject *report = told ? ps_region_tool(module, "report") : NULL;
 	bool is_active = host || ps_regions_are_active();
 	return report ? PyObject_CallFunction(report, "OOsO", told, file, format,

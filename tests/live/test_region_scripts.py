@@ -8,6 +8,16 @@ import unittest
 from livetest import LOAD, read_paranoid_level, skip_if_hardware_pmu, skip_unless_root, skip_unless_tracepoints
 from pythonregions import PAGES, PythonTestCase
 
+# Scripts ask for reports with it.
+REPORT = """
+import io
+
+def report(**how):
+    file = io.StringIO()
+    perfscope.report(file, **how)
+    return file.getvalue()
+"""
+
 
 class TestOwn(PythonTestCase):
     def test_fresh_pages_are_counted_exactly(self):
@@ -39,14 +49,7 @@ def __init__():
         self.assertEqual(told["totals"]["outer"], [1, 0, 35])
 
     def test_passes_that_have_not_ended_are_open(self):
-        self.run_own("""
-import io
-
-def report(**how):
-    file = io.StringIO()
-    perfscope.report(file, **how)
-    return file.getvalue()
-
+        self.run_own(REPORT + """
 def report_open():
     return json.loads(report(format="json"))["open"]
 
@@ -185,9 +188,10 @@ def __exit__(totals):
         self.assertEqual(told["by_thread"], {
             "work": {"0": [30, 0, 0]}, "work#2": {"0": [2, 0, 10], str(told["pid"]): [1, 0, 7]},
             "own": {str(told["pid"]): [1, 0, 2]}})
-        rows = [line.split() for line in self.ended.lines if not line.startswith("{")]
+        *rows, cost = [line.split() for line in self.ended.lines if not line.startswith("{")]
         self.assertEqual([[row[0], row[1], row[3]] for row in rows], [
             ["region", "calls", "page-faults"], ["work", "30", "0"], ["work#2", "3", "17"], ["own", "1", "2"]])
+        self.assertEqual(" ".join(cost), "an empty pass counts 0 page-faults")
 
     def test_what_regions_of_threads_cannot_count_has_no_reason_where_none_lacks_it(self):
         self.run_own("""
@@ -213,6 +217,37 @@ except perfscope.PerfEventError as error:
             "perfscope python -e task-clock,page-faults"])
 
 
+class TestCost(PythonTestCase):
+    SOURCE = REPORT + """
+def __init__():
+    for _ in range(300):
+        with perfscope.region("empty"): pass
+
+def __exit__(totals):
+    cost, again = [json.loads(report(format="json"))["overhead"]["task-clock"] for _ in range(2)]
+    print(json.dumps({"by_thread": {}, "cost": cost, "again": again,
+                      "mean": totals["empty"].values["task-clock"] / 300, "names": list(perfscope.regions())}))
+"""
+
+    def test_what_an_empty_pass_costs_is_told_and_in_no_total(self):
+        ratios = []
+        for _ in range(5):
+            told = self.run_own(self.SOURCE, events="task-clock")
+            self.assertEqual([told["again"], told["names"]], [told["cost"], ["empty"]])
+            ratios.append(told["mean"] / told["cost"])
+        # The least of some runs: on a busy machine most passes cost more than the median.
+        self.assertTrue(0.5 < min(ratios) < 1.5, ratios)
+
+    def test_regions_of_r_alone_have_none(self):
+        self.run_own("""
+def __exit__(totals):
+    print(json.dumps({"by_thread": {}}))
+    perfscope.report()
+""", "-r", "get=syscalls:sys_enter_getppid..syscalls:sys_exit_getppid", args=("--run", LOAD, "getppid", "30"))
+        lines = [line.split()[0] for line in self.ended.lines if not line.startswith("{")]
+        self.assertEqual(lines, ["region", "get"])
+
+
 class TestValues(PythonTestCase):
     REPORT = """
 def __init__():
@@ -234,12 +269,14 @@ def __exit__(totals):
         self.assertEqual([told["values"], told["same"]], [{"cycles": None, "page-faults": 4}, True])
         self.assertEqual(list(told["by_thread"].values()), [[1, 0, None, 4]])
         self.assertEqual([self.rows()[0][-2:], self.rows()[1][-2:]], [["cycles", "page-faults"], ["-", "4"]])
-        self.assertEqual(self.ended.lines[-1], "cycles: no hardware PMU here; nearest: cpu-clock")
+        self.assertEqual(self.ended.lines[-2:], ["cycles: no hardware PMU here; nearest: cpu-clock",
+                                                 "an empty pass counts 0 page-faults"])
 
     def test_a_counter_of_cpus_is_none_with_a_reason(self):
         told = self.run_own(self.REPORT, events="page-faults,task-clock/cpus=0/")
         self.assertEqual([told["values"], told["same"]], [{"page-faults": 4, "task-clock": None}, True])
-        self.assertEqual(self.ended.lines[-1], "task-clock: not a counter that threads can have in regions")
+        self.assertEqual(self.ended.lines[-2:], ["task-clock: not a counter that threads can have in regions",
+                                                 "an empty pass counts 0 page-faults"])
 
     def test_switches_are_counted_where_the_kernel_is_left_out(self):
         told = self.run_own("""

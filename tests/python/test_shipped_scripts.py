@@ -16,7 +16,9 @@ US = 1000
 
 
 def load(name, *arguments):
-    perfscope = types.SimpleNamespace(syscall_name=lambda number: {0: "read", 1: "write"}.get(number))
+    perfscope = types.SimpleNamespace(
+        syscall_name=lambda number: {0: "read", 1: "write"}.get(number),
+        report=lambda file, format: file.write('{"overhead": {"page-faults": 0, "cycles": null, "task-clock": 1062}}'))
     path = os.path.join(ROOT, "scripts", f"{name}.py")
     spec = importlib.util.spec_from_file_location(f"shipped_{name}", path)
     module = importlib.util.module_from_spec(spec)
@@ -47,7 +49,8 @@ class TestRegions(unittest.TestCase):
             "REGION  CALLS  INCOMPLETE        US  page-faults   cycles",
             "run         1           0  500000.0         70.0        -",
             "pa?rse      4           1     250.0          1.5  ~1000.0",
-            "\u6b8b\u308a        0           2         -            -        -"])
+            "\u6b8b\u308a        0           2         -            -        -",
+            "an empty pass counts 0 page-faults, 1062 task-clock"])
 
     def test_sums_of_an_interval(self):
         self.assertEqual(shown(lambda: load("regions", "--sum").__interval__(self.TOTALS)), [

@@ -33,6 +33,7 @@ struct tie {
 	PyFrameObject *frame;	     // owned
 	Region *region;		     // owned
 	const PyThreadState *thread; // that it last ran in; to be compared alone
+	size_t nr_plain; // passes of the region inside, of functions that the frame called
 	bool is_paused;
 	bool is_missed; // it was suspended or went on where nobody told: what it counted is wrong
 	struct ps_region_parts parts; // until it was paused last

@@ -141,7 +141,7 @@ static PyFrameObject *make_frame_object(const frame_t *frame)
 	return object;
 }
 
-/** The tie of @region that ends here: of the frame that runs or of one that called it. NULL: there is none. */
+/** The tie of @region that is open here: of the frame that runs or of one that called it. NULL: there is none. */
 static struct tie **find_open_tie(struct ps_region_frames *frames, const Region *region)
 {
 	frame_t *frame = frame_current();
@@ -225,6 +225,7 @@ static bool tie(struct ps_region_frames *frames, PyFrameObject *frame, Region *r
 	tie->frame = frame;
 	tie->region = region;
 	tie->thread = PyThreadState_Get();
+	tie->nr_plain = 0;
 	tie->is_paused = false;
 	tie->is_missed = !region_is_watched(frames);
 	tie->parts.setup = 0; // the rest means nothing then
@@ -277,7 +278,21 @@ static int tie_pass(Region *region, const frame_t *frame)
 	return -1;
 }
 
-/** The same as region_enter(), where the code that runs is not known to be plain. */
+/** A pass begins that no frame has: its end is not that of the one in which it lies. */
+static void count_plain(struct ps_region_frames *frames, const Region *region)
+{
+	struct tie **place = region->nr_ties ? find_open_tie(frames, region) : NULL;
+	if (place)
+		(*place)->nr_plain++;
+}
+
+/** Whether what ends here in the frame of @tie, or in a function that it called, is not the pass of @tie but one inside. */
+static bool is_plain_end(const struct tie *tie)
+{
+	return tie->nr_plain && frame_object(frame_current()) != tie->frame;
+}
+
+/** The same as region_enter(), where the code that runs is not known to be plain, or passes of @region are open in frames. */
 static int enter_new(Region *region)
 {
 	if (!region->state->region_frames && make_frames(region->state) < 0)
@@ -286,7 +301,9 @@ static int enter_new(Region *region)
 	if (PS_UNLIKELY(!frames->helper_file) && find_helper_file(frames) < 0)
 		return -1;
 	frame_t *frame = find_suspendable(region, frame_current());
-	if (frame && tie_pass(region, frame) < 0)
+	if (!frame)
+		count_plain(region->state->region_frames, region);
+	else if (tie_pass(region, frame) < 0)
 		return -1;
 	ps_region_enter(region->region);
 	return 0;
@@ -295,7 +312,8 @@ static int enter_new(Region *region)
 int region_enter(Region *region)
 {
 	const frame_t *frame = frame_innermost();
-	if (PS_UNLIKELY(!frame || (PyObject *)frame_code(frame) != region->plain))
+	if (PS_UNLIKELY(!frame || region->nr_ties ||
+			(PyObject *)frame_code(frame) != region->plain))
 		return enter_new(region);
 	ps_region_enter(region->region);
 	return 0;
@@ -320,7 +338,9 @@ static void leave_tied(Region *region)
 {
 	struct ps_region_frames *frames = region->state->region_frames;
 	struct tie **place = find_open_tie(frames, region);
-	if (!place) {
+	if (!place || is_plain_end(*place)) {
+		if (place)
+			(*place)->nr_plain--;
 		ps_region_leave(region->region);
 		return;
 	}

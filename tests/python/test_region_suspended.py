@@ -148,6 +148,50 @@ class TestSuspended(RegionTestCase):
         self.consume(produce())
         self.assertEqual(self.told(), (1, 0, 2))
 
+    def test_a_function_that_passes_the_region_inside_leaves_it_to_the_generator(self):
+        def plain():
+            with perfscope.region("work"):
+                self.pages.touch(3)
+
+        @contextlib.contextmanager
+        def helper():
+            with perfscope.region("work"):
+                yield
+
+        def helped():
+            with helper():
+                plain()
+                self.pages.touch(3)
+
+        def produce():
+            with perfscope.region("work"):
+                plain()
+                helped()
+                yield
+                self.pages.touch(2)
+        self.consume(produce())
+        perfscope.reset()
+        self.consume(produce())
+        self.assertEqual(self.told(), (4, 0, 11))
+
+    def test_a_decorated_function_of_a_decorated_coroutine(self):
+        @perfscope.region("work")
+        def plain():
+            self.pages.touch(3)
+
+        @perfscope.region("work")
+        async def task():
+            plain()
+            await asyncio.sleep(0)
+
+        async def main():
+            asyncio.get_running_loop().call_soon(self.pages.touch, 50)
+            await task()
+        asyncio.run(main())
+        perfscope.reset()
+        asyncio.run(main())
+        self.assertEqual(self.told(), (2, 0, 3))
+
     def test_yield_from_and_send(self):
         def inner():
             self.pages.touch((yield))

@@ -164,8 +164,10 @@ static struct ps_error *parse_function(const char *text, struct pair *ret)
 	const struct ps_spec *spec = &ret->begin.specs[0];
 	if (spec->filter || spec->args || spec->offset)
 		return ps_error_format(PS_ERROR_USAGE,
-				       FUNCTION "%s: FUNC@FILE is all that stands here; for more, "
-						"write uprobe:...%suretprobe:...",
+				       FUNCTION
+				       "%s: FUNC@FILE is all that stands here, a FILE with "
+				       "blanks in quotes; for more, write "
+				       "uprobe:FUNC@FILE%suretprobe:FUNC@FILE",
 				       text, BETWEEN);
 	return NULL;
 }

@@ -19,6 +19,17 @@ static PyObject *dict_or_new(PyObject *given)
 	return given;
 }
 
+/** A converter of arguments: "K" takes a negative number for one of 2^64. */
+static int to_count(PyObject *object, void *ret)
+{
+	_cleanup_pydecref_ PyObject *number = PyNumber_Index(object);
+	unsigned long long count = number ? PyLong_AsUnsignedLongLong(number) : 0;
+	if (!number || PyErr_Occurred())
+		return 0;
+	*(unsigned long long *)ret = count;
+	return 1;
+}
+
 static PyObject *PerfEventTotals_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = { "calls",   "values",	  "scaled", "coverage",
@@ -26,8 +37,9 @@ static PyObject *PerfEventTotals_new(PyTypeObject *type, PyObject *args, PyObjec
 	unsigned long long calls = 0, incomplete = 0, open = 0;
 	PyObject *values = NULL, *scaled = NULL, *coverage = NULL;
 	double seconds = 0;
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|KOOOdKK", names, &calls, &values, &scaled,
-					 &coverage, &seconds, &incomplete, &open))
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O&OOOdO&O&", names, to_count, &calls,
+					 &values, &scaled, &coverage, &seconds, to_count,
+					 &incomplete, to_count, &open))
 		return NULL;
 	_cleanup_pydecref_ PyObject *object = type->tp_alloc(type, 0);
 	if (!object)

@@ -262,6 +262,12 @@ class TestTotals(unittest.TestCase):
         self.assertEqual(PerfEventTotals(calls=1, values={}, incomplete=2).incomplete, 2)
         self.assertEqual(PerfEventTotals(calls=1, values={}, open=2).open, 2)
 
+    def test_what_is_no_count_is_refused(self):
+        for name in ("calls", "incomplete", "open"):
+            self.assertRaises(OverflowError, PerfEventTotals, **{name: -1})
+            self.assertRaises(TypeError, PerfEventTotals, **{name: 1.5})
+            self.assertEqual(getattr(PerfEventTotals(**{name: 2**64 - 1}), name), 2**64 - 1)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -113,6 +113,7 @@ TEST(region_spec, what_is_wrong_is_named)
 		{ "x=a:b,a:d..a:c", "one event is wanted" },
 		{ "x=func:f", "the file is missing" },
 		{ "x=func:f@./p n=%di:u32", "FUNC@FILE is all" },
+		{ "x=func:f@./a path", "a FILE with blanks in quotes" },
 		{ "x=func:f@./p..func:g@./p", "is a whole region; between two functions" },
 	};
 	ASSERT_OK(parse("taken=a:b..a:c"));

@@ -83,13 +83,22 @@ static void PerfEventTotals_dealloc(PerfEventTotals *self)
 	Py_DECREF(type);
 }
 
+/** ", name=count", or nothing where @count is 0. New reference. */
+static PyObject *part_of_repr(const char *name, unsigned long long count)
+{
+	return count ? PyUnicode_FromFormat(", %s=%llu", name, count) : PyUnicode_FromString("");
+}
+
+/** Passes without an end are shown where there are any: without them, 0 calls would look like the whole. */
 static PyObject *PerfEventTotals_repr(PerfEventTotals *self)
 {
 	_cleanup_pydecref_ PyObject *seconds = PyFloat_FromDouble(self->seconds);
-	if (!seconds)
+	_cleanup_pydecref_ PyObject *incomplete = part_of_repr("incomplete", self->incomplete);
+	_cleanup_pydecref_ PyObject *open = part_of_repr("open", self->open);
+	if (!seconds || !incomplete || !open)
 		return NULL;
-	return PyUnicode_FromFormat("PerfEventTotals(calls=%llu, values=%R, seconds=%R)",
-				    self->calls, self->values, seconds);
+	return PyUnicode_FromFormat("PerfEventTotals(calls=%llu, values=%R, seconds=%R%U%U)",
+				    self->calls, self->values, seconds, incomplete, open);
 }
 
 static PyMemberDef PerfEventTotals_members[] = {

@@ -262,6 +262,11 @@ class TestTotals(unittest.TestCase):
         self.assertEqual(PerfEventTotals(calls=1, values={}, incomplete=2).incomplete, 2)
         self.assertEqual(PerfEventTotals(calls=1, values={}, open=2).open, 2)
 
+    def test_repr_shows_passes_that_did_not_end(self):
+        self.assertEqual(repr(PerfEventTotals(3, {"cycles": 5}, seconds=0.5)), "PerfEventTotals(calls=3, values={'cycles': 5}, seconds=0.5)")
+        self.assertEqual(repr(PerfEventTotals(incomplete=2, open=1)),
+                         "PerfEventTotals(calls=0, values={}, seconds=0.0, incomplete=2, open=1)")
+
     def test_what_is_no_count_is_refused(self):
         for name in ("calls", "incomplete", "open"):
             self.assertRaises(OverflowError, PerfEventTotals, **{name: -1})

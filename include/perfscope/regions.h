@@ -45,6 +45,9 @@ bool ps_regions_are_active(void);
 /** A pass begins, in the calling thread. Allocates only when the thread enters this region for the first time. */
 void ps_region_enter(struct ps_region *region);
 
+/** Whether the calling thread is in a pass of @region, which is not paused. */
+bool ps_region_is_open(struct ps_region *region);
+
 /** A pass ends: calls + 1. One that has no begin in this thread counts as incomplete. */
 void ps_region_leave(struct ps_region *region);
 

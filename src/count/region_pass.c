@@ -211,6 +211,13 @@ void ps_region_enter(struct ps_region *region)
 		pass_begin(thread, pass, 1);
 }
 
+bool ps_region_is_open(struct ps_region *region)
+{
+	struct thread *thread;
+	const struct pass *pass = find_pass(region, &thread);
+	return pass && pass->depth;
+}
+
 void ps_region_leave(struct ps_region *region)
 {
 	struct thread *thread;

@@ -50,7 +50,7 @@ struct ps_region_frames {
 #if PY_VERSION_HEX >= 0x030C0000
 	PyObject *monitoring; // sys.monitoring, owned
 	int tool;	      // -1: none is left
-	int yield_event, resume_event;
+	int yield_event, return_event, resume_event;
 #endif
 };
 
@@ -121,8 +121,23 @@ static inline PyFrameObject *frame_object(const frame_t *frame)
 {
 	return frame->frame_obj;
 }
+
+/** Whether the code of @frame has come to its end: it is neither suspended nor running. */
+static inline bool frame_is_finished(const PyFrameObject *frame)
+{
+	return frame->f_frame->owner == FRAME_OWNED_BY_FRAME_OBJECT;
+}
 #else
 typedef PyFrameObject frame_t;
+
+static inline bool frame_is_finished(const PyFrameObject *frame)
+{
+#if PY_VERSION_HEX >= 0x030A0000
+	return frame->f_state > FRAME_EXECUTING;
+#else
+	return !frame->f_executing && !frame->f_stacktop;
+#endif
+}
 
 static inline frame_t *frame_current(void)
 {

@@ -333,14 +333,42 @@ static void end_tied(const struct ps_region_frames *frames, const struct tie *ti
 		ps_region_leave(region);
 }
 
+/** The tie of @region to a frame of this thread that came to its end without leaving it. NULL: there is none. */
+static struct tie **find_finished_tie(struct ps_region_frames *frames, const Region *region)
+{
+	for (size_t i = 0; i < frames->nr_buckets; i++) {
+		struct tie **tie = &frames->buckets[i];
+		for (; *tie; tie = &(*tie)->next) {
+			if ((*tie)->region == region && (*tie)->thread == PyThreadState_Get() &&
+			    frame_is_finished((*tie)->frame))
+				return tie;
+		}
+	}
+	return NULL;
+}
+
+/**
+ * The tie of the pass of @region that ends here. NULL: no frame has it.
+ *
+ * One coroutine may begin it and another end it, as __aenter__ and __aexit__ do: in between nobody knew whose it was.
+ */
+static struct tie **find_ending_tie(struct ps_region_frames *frames, const Region *region)
+{
+	struct tie **place = find_open_tie(frames, region);
+	if (place && is_plain_end(*place)) {
+		(*place)->nr_plain--;
+		return NULL;
+	}
+	return place || ps_region_is_open(region->region) ? place
+							  : find_finished_tie(frames, region);
+}
+
 /** The same as region_leave(), where a pass of @region is open in some frame. */
 static void leave_tied(Region *region)
 {
 	struct ps_region_frames *frames = region->state->region_frames;
-	struct tie **place = find_open_tie(frames, region);
-	if (!place || is_plain_end(*place)) {
-		if (place)
-			(*place)->nr_plain--;
+	struct tie **place = find_ending_tie(frames, region);
+	if (!place) {
 		ps_region_leave(region->region);
 		return;
 	}

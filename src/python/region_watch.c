@@ -208,6 +208,7 @@ static int watch_events(PyObject *module, struct ps_region_frames *frames)
 {
 	int throw_event;
 	if (listen(module, frames, "PY_YIELD", &suspend_method, &frames->yield_event) < 0 ||
+	    listen(module, frames, "PY_RETURN", &suspend_method, &frames->return_event) < 0 ||
 	    listen(module, frames, "PY_RESUME", &resume_method, &frames->resume_event) < 0 ||
 	    listen(module, frames, "PY_THROW", &resume_method, &throw_event) < 0)
 		return -1;
@@ -240,7 +241,7 @@ int region_watch(PyObject *module, PyFrameObject *frame)
 	struct ps_region_frames *frames = ps_module_state(module)->region_frames;
 	if (!region_is_watched(frames))
 		return 0;
-	int wanted = frames->yield_event | frames->resume_event;
+	int wanted = frames->yield_event | frames->return_event | frames->resume_event;
 	_cleanup_pydecref_ PyObject *code = (PyObject *)PyFrame_GetCode(frame);
 	_cleanup_pydecref_ PyObject *events = PyObject_CallMethod(
 		frames->monitoring, "get_local_events", "iO", frames->tool, code);

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import unittest
+import weakref
 
 import perfscope
 from pages import Pages, RegionTestCase, nr_descriptors, resident_kb
@@ -191,6 +192,31 @@ class TestSuspended(RegionTestCase):
         perfscope.reset()
         asyncio.run(main())
         self.assertEqual(self.told(), (2, 0, 3))
+
+    def test_a_pass_that_one_coroutine_begins_and_another_ends_is_incomplete(self):
+        kept = []
+
+        class Passing:
+            async def __aenter__(self):
+                pages = Pages(1)
+                kept.append(weakref.ref(pages))
+                perfscope.region("work").__enter__()
+
+            async def __aexit__(self, *exception):
+                perfscope.region("work").__exit__(None, None, None)
+
+        async def task():
+            async with Passing():
+                await asyncio.sleep(0)
+
+        async def main():
+            for _ in range(3):
+                asyncio.get_running_loop().call_soon(self.pages.touch, 50)
+                await task()
+        asyncio.run(main())
+        self.assertEqual(self.told(), (0, 3, 0))
+        self.assertEqual(perfscope.regions()["work"].open, 0)
+        self.assertEqual([pages() for pages in kept], [None] * 3)  # nothing keeps the frame
 
     def test_yield_from_and_send(self):
         def inner():

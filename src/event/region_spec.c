@@ -109,12 +109,23 @@ static struct ps_error *parse_pair(const char *begin, const char *end, struct pa
 	return ps_error_context(parse_boundary(end, &ret->end), "END");
 }
 
+/** Whether @text has more than one "..", and none in a file's path or a filter. */
+static bool has_third_event(const char *text)
+{
+	const char *first = strstr(text, BETWEEN);
+	return first && strstr(first + strlen(BETWEEN), BETWEEN) && !strpbrk(text, "@/");
+}
+
 /**
  * Split @text where both sides are events: a file's path may have ".." in it, too. Of several failures, the one that
  * got as far as END is told, else the first.
  */
 static struct ps_error *parse_range(const char *text, struct pair *ret)
 {
+	if (has_third_event(text))
+		return ps_error_format(PS_ERROR_USAGE,
+				       "one BEGIN and one END are wanted, with one %s between them",
+				       BETWEEN);
 	struct ps_error *failure = NULL;
 	bool is_at_end = false;
 	const char *at = strstr(text, BETWEEN);

@@ -104,6 +104,7 @@ TEST(region_spec, what_is_wrong_is_named)
 		{ "x=a:b", ".. is missing between BEGIN and END" },
 		{ "x=..a:c", "BEGIN is missing" },
 		{ "x=a:b..", "END is missing" },
+		{ "x=a:b..c:d..e:f", "one BEGIN and one END are wanted" },
 		{ "x=", ".. is missing between BEGIN and END" },
 		{ "x=a:b..a:b", "BEGIN and END are one event" },
 		{ "x=a:*..a:b", "name one event" },

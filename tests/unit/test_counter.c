@@ -280,10 +280,12 @@ static int check_as_nobody(void)
 			   "kernel.perf_event_paranoid=1)"))
 		return __LINE__;
 	struct ps_counter_reading before[3], now[3];
-	char *memory = map_fresh(10);
-	if (ps_counter_group_read_bits(group, before) != 2)
+	char *memory = map_fresh(11);
+	touch(memory, 1); // a child of fork faults in the code that it comes to
+	if (ps_counter_group_read_bits(group, now) != 2 ||
+	    ps_counter_group_read_bits(group, before) != 2)
 		return __LINE__;
-	touch(memory, 10);
+	touch(memory + 4096, 10);
 	if (ps_counter_group_read_bits(group, now) != 2 || now[0].value - before[0].value != 10)
 		return __LINE__;
 	parse("page-faults");

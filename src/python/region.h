@@ -45,6 +45,7 @@ struct ps_region_frames {
 	struct tie *spare;     // memory of ties that ended
 	size_t nr;	       // of ties
 	PyObject *helper_file; // co_filename of contextlib, owned; NULL: that is not loaded yet
+	PyObject *enter_name, *async_enter_name; // __enter__ and __aenter__, owned
 	PyObject *profile; // of threads that have none of the program's, owned; NULL: not made yet
 	bool is_watching;  // suspensions can be told
 #if PY_VERSION_HEX >= 0x030C0000

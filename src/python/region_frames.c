@@ -88,10 +88,12 @@ static bool is_same_text(PyObject *left, PyObject *right)
 				 PyUnicode_Compare(left, right) == 0);
 }
 
+/** Whether the code of @frame makes passes for who called it: the methods of context managers, and contextlib. */
 static bool is_helper(const struct ps_region_frames *frames, const frame_t *frame)
 {
-	return frames->helper_file &&
-	       is_same_text(frame_code(frame)->co_filename, frames->helper_file);
+	const PyCodeObject *code = frame_code(frame);
+	return code->co_name == frames->enter_name || code->co_name == frames->async_enter_name ||
+	       (frames->helper_file && is_same_text(code->co_filename, frames->helper_file));
 }
 
 static void keep_plain(Region *region, const frame_t *frame)
@@ -104,7 +106,8 @@ static void keep_plain(Region *region, const frame_t *frame)
 /**
  * The frame whose suspension suspends the pass of @region that is entered now, in @frame; NULL: none.
  *
- * contextlib runs generators as context managers: those hand over to the body of the `with`, which belongs to the pass.
+ * What a context manager begins belongs to the frame of the `with`, whose body it hands over to: contextlib runs
+ * generators as such.
  */
 static frame_t *find_suspendable(Region *region, frame_t *frame)
 {
@@ -163,16 +166,23 @@ static struct tie **find_open_tie(struct ps_region_frames *frames, const Region 
 static int make_frames(struct ps_module_state *state)
 {
 	struct ps_region_frames *frames = calloc(1, sizeof(*frames));
-	if (frames)
-		frames->buckets = calloc(MIN_BUCKETS, sizeof(*frames->buckets));
-	if (!frames || !frames->buckets) {
-		free(frames);
+	if (!frames) {
 		PyErr_NoMemory();
 		return -1;
 	}
 	frames->nr_buckets = MIN_BUCKETS;
-	state->region_frames = frames;
-	return 0;
+	frames->buckets = calloc(MIN_BUCKETS, sizeof(*frames->buckets));
+	// Names of code are interned too.
+	frames->enter_name = PyUnicode_InternFromString("__enter__");
+	frames->async_enter_name = PyUnicode_InternFromString("__aenter__");
+	if (frames->buckets && frames->enter_name && frames->async_enter_name) {
+		state->region_frames = frames;
+		return 0;
+	}
+	if (!PyErr_Occurred())
+		PyErr_NoMemory();
+	ps_region_frames_destroy(frames);
+	return -1;
 }
 
 /**
@@ -246,7 +256,7 @@ void ps_region_frames_destroy(struct ps_region_frames *frames)
 {
 	if (!frames)
 		return;
-	for (size_t i = 0; i < frames->nr_buckets; i++) {
+	for (size_t i = 0; frames->buckets && i < frames->nr_buckets; i++) {
 		while (frames->buckets[i])
 			untie(frames, &frames->buckets[i]);
 	}
@@ -256,6 +266,8 @@ void ps_region_frames_destroy(struct ps_region_frames *frames)
 	}
 	free(frames->buckets);
 	Py_XDECREF(frames->helper_file);
+	Py_XDECREF(frames->enter_name);
+	Py_XDECREF(frames->async_enter_name);
 	Py_XDECREF(frames->profile);
 #if PY_VERSION_HEX >= 0x030C0000
 	Py_XDECREF(frames->monitoring);

@@ -193,21 +193,86 @@ class TestSuspended(RegionTestCase):
         asyncio.run(main())
         self.assertEqual(self.told(), (2, 0, 3))
 
+    def test_what_a_context_manager_begins_is_of_the_coroutine_that_has_the_with(self):
+        pages = self.pages
+
+        class Passing:
+            def __enter__(self):
+                self.passing = perfscope.region("work")
+                self.passing.__enter__()
+
+            def __exit__(self, *exception):
+                self.passing.__exit__(*exception)
+
+        class PassingLater(Passing):
+            async def __aenter__(self):
+                await asyncio.sleep(0)
+                self.__enter__()
+                await asyncio.sleep(0)
+
+            async def __aexit__(self, *exception):
+                await asyncio.sleep(0)
+                self.__exit__(*exception)
+
+        class Generating:
+            def __enter__(self):
+                self.generator = self.passing()
+                next(self.generator)
+
+            def __exit__(self, *exception):
+                next(self.generator, None)
+
+            def passing(self):
+                with perfscope.region("work"):
+                    yield
+
+        def plain():
+            with Passing():
+                pages.touch(2)
+
+        async def work():
+            pages.touch(1)
+            plain()
+            await asyncio.sleep(0)
+            pages.touch(4)
+
+        async def task(manager):
+            if hasattr(manager, "__aenter__"):
+                async with manager:
+                    await work()
+            else:
+                with manager:
+                    await work()
+            pages.touch(50)
+
+        async def main(make):
+            await asyncio.gather(*(task(make()) for _ in range(3)))
+
+        for make in (Passing, PassingLater, Generating):
+            with self.subTest(make=make.__name__):
+                asyncio.run(main(make))
+                perfscope.reset()
+                asyncio.run(main(make))
+                calls, incomplete, faults = self.told()
+                self.assertEqual([calls, incomplete], [6, 0])
+                self.assertEqual(faults, 21)
+                self.assertEqual(perfscope.regions()["work"].open, 0)
+
     def test_a_pass_that_one_coroutine_begins_and_another_ends_is_incomplete(self):
         kept = []
 
-        class Passing:
-            async def __aenter__(self):
-                pages = Pages(1)
-                kept.append(weakref.ref(pages))
-                perfscope.region("work").__enter__()
+        async def begin():
+            pages = Pages(1)
+            kept.append(weakref.ref(pages))
+            perfscope.region("work").__enter__()
 
-            async def __aexit__(self, *exception):
-                perfscope.region("work").__exit__(None, None, None)
+        async def end():
+            perfscope.region("work").__exit__(None, None, None)
 
         async def task():
-            async with Passing():
-                await asyncio.sleep(0)
+            await begin()
+            await asyncio.sleep(0)
+            await end()
 
         async def main():
             for _ in range(3):

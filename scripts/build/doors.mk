@@ -41,7 +41,7 @@ check-asan: deps ## Run the unit, fuzz and Python tests under ASan and UBSan, bu
 check-tsan: deps ## Run the tests of threads in regions under ThreadSanitizer, built in build-tsan
 	+@$(SUBMAKE) BUILD=$(TSAN_BUILD) CFLAGS="-O1 -g -fno-omit-frame-pointer -Wno-maybe-uninitialized -fsanitize=thread" \
 		LTO= LDFLAGS=-fsanitize=thread $(TSAN_BUILD)/tests/test_region_threads
-	@$(PYTHON) $(RUN_TESTS) --build $(TSAN_BUILD) unit
+	@TSAN_OPTIONS=suppressions=$(CURDIR)/scripts/build/tsan.supp $(PYTHON) $(RUN_TESTS) --build $(TSAN_BUILD) unit
 
 .PHONY: check-pythons
 check-pythons: ## Build for each Python 3.9 to 3.13 on PATH and in PYTHONS, and run the Python tests
